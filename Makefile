@@ -1,0 +1,54 @@
+# Every target does its own set-up: a virtual environment in .venv, made again when pyproject.toml changes.
+
+SEEDS ?= 200
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+# The first interpreter that is new enough. Override with `make PYTHON=/path/to/python test`.
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check lint format simulate bench clean
+
+help:  ## say what there is
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(READY)  ## a sender and three receivers on loopback, one joining, one killed, and the count
+	@$(BIN)/rvq demo
+
+test: $(READY)  ## all tests
+	@$(BIN)/python -m pytest
+
+check: lint test  ## lint and all tests
+
+lint: $(READY)  ## ruff and mypy --strict
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy --strict rvq
+
+format: $(READY)  ## put imports and layout right
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format .
+
+simulate: $(READY)  ## a swarm of simulated worlds: make simulate SEEDS=20000
+	@$(BIN)/python -m rvq.sim --seeds $(SEEDS)
+
+bench: $(READY)  ## the figures of the README, measured here
+	@$(BIN)/python -m bench
+
+clean:  ## remove the virtual environment and everything that tools leave behind
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): pyproject.toml
+	@if [ -z "$(PYTHON)" ]; then \
+		echo "rvq needs Python 3.11 or newer, and found none as python3 or python3.11 to python3.14." >&2; \
+		echo "Install one (Debian, Ubuntu: apt install python3 python3-venv), or say where it is: make PYTHON=/path/to/python" >&2; \
+		exit 1; fi
+	@echo "setting up $(VENV) with $(PYTHON)"
+	@"$(PYTHON)" -m venv --clear $(VENV) || { \
+		echo "$(PYTHON) could not make a virtual environment (Debian, Ubuntu: apt install python3-venv)" >&2; exit 1; }
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@

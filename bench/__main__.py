@@ -1,0 +1,70 @@
+"""`python -m bench`: runs the benches, prints a table of each, and keeps all figures as JSON in bench/results/."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from bench.figures import Bench, Outcome, Skipped, keep, machine, table
+from bench.group import death, join, loss, memory, once, stop, tables
+from bench.group.fleet import Trouble
+from bench.micro import acks, codec, lanes, stride
+
+BENCHES = [
+    Bench("once", "nothing lost, repeated or invented", once.run),
+    Bench("join", "a receiver that joins causes no pause", join.run),
+    Bench("death", "kill -9 of one of four receivers", death.run),
+    Bench("stop", "SIGSTOP for ten seconds", stop.run),
+    Bench("loss", "5 % loss at every receiver (network namespaces)", loss.run),
+    Bench("stalled", "memory with a receiver that stops reading", memory.run_stalled),
+    Bench("passed", "memory with 10,000,000 messages passed", memory.run_passed),
+    Bench("tables", "tables in the simulator: 100 join at once, 1,000 members", tables.run),
+    Bench("codec", "single steps: packing, frames, reading", codec.run),
+    Bench("stride", "single steps: what a receiver does not touch costs nothing", stride.run),
+    Bench("lanes", "single steps: who owns what", lanes.run),
+    Bench("acks", "single steps: what is done", acks.run),
+]
+
+
+def run(bench: Bench, quick: bool) -> Outcome:
+    """Measured, or why not."""
+    outcome = Outcome(bench.name, bench.what)
+    began = time.monotonic()
+    try:
+        for figure in bench.run(quick):
+            outcome.figures.append(figure)
+    except Skipped as reason:
+        outcome.skipped = str(reason)
+    except Trouble as trouble:
+        outcome.failed = str(trouble)
+    outcome.seconds = round(time.monotonic() - began, 1)
+    return outcome
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    names = [bench.name for bench in BENCHES]
+    parser.add_argument("--only", action="append", choices=names, metavar="NAME", help=f"one of {', '.join(names)}")
+    parser.add_argument("--quick", action="store_true", help="small sizes: to see that it works, not to measure")
+    parser.add_argument("--list", action="store_true", help="say what there is")
+    args = parser.parse_args(arguments)
+    if args.list:
+        print("\n".join(f"{bench.name:<8} {bench.what}" for bench in BENCHES))
+        return 0
+    facts = machine()
+    print(" · ".join(f"{name} {value}" for name, value in facts.items() if name != "at"), flush=True)
+    outcomes = []
+    for bench in BENCHES:
+        if args.only is None or bench.name in args.only:
+            outcomes.append(run(bench, args.quick))
+            print(f"\n{table(outcomes[-1])}", flush=True)
+    print(f"\nkept in {keep(outcomes)}")
+    missed = [outcome.name for outcome in outcomes if not outcome.good]
+    if missed:
+        print(f"missed: {', '.join(missed)}")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""What single steps cost: timed in this process, told as nanoseconds and as ratios."""

@@ -1,0 +1,357 @@
+"""`rvq.Receiver`: messages out, each to its one owner. Owns handing out and acknowledging, not the protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from random import Random
+from types import TracebackType
+from typing import Literal
+
+from rvq.aio.driver import Driver, Signal, logger, monotonic
+from rvq.bus import Bus
+from rvq.core.receiver import ReceiverMachine
+from rvq.core.stats import Stats
+from rvq.core.table import TableView
+from rvq.errors import Closed
+from rvq.message import Lost, Message
+from rvq.names import check_group, check_label
+from rvq.timings import Timings
+from rvq.transport.udp import Endpoint
+from rvq.wire.frames import ID_BITS
+
+AHEAD = 64
+"""Messages that `async for` takes at once. Each is checked again when it is handed out."""
+
+Ack = Literal["auto", "manual"]
+
+
+class Receiver:
+    """Receives the messages of a label that are its own to handle, as one of a group.
+
+    group: receivers of one group share the work; each group gets every message.
+    weight: its share of the work relative to others, 1 to 64.
+    ack: "auto": a message is done when the next one is asked for; "manual": when `ack()` is called.
+    on_table: called with the table whenever it changes.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        *,
+        group: str = "default",
+        weight: int = 1,
+        ack: Ack = "auto",
+        bus: Bus | None = None,
+        on_table: Callable[[TableView], None] | None = None,
+    ) -> None:
+        if ack not in ("auto", "manual"):
+            raise ValueError(f'ack={ack!r} is not a way to acknowledge: give "auto" or "manual"')
+        self.label = check_label(label)
+        self.group = check_group(group)
+        self.weight = weight
+        self.ack_mode: Ack = ack
+        self.bus = bus if bus is not None else Bus.from_env()
+        self.id = secrets.randbits(ID_BITS) or 1
+        self._on_table = on_table
+        self._shown: TableView | None = None
+        self._changed = Signal()
+        self._ahead: deque[Message] = deque()
+        self._hands: list[_Hand] = []
+        self._own_loop: _Loop | None = None
+        self._closed = False
+        self._reporting = False
+        self._driver: Driver | None = None
+        self._machine: ReceiverMachine | None = None
+        _ = self._make_machine(0.0, 0)  # its own checks, before anything is opened
+
+    def _make_machine(self, now: float, receive_bytes: int) -> ReceiverMachine:
+        timings: Timings = self.bus.timings
+        return ReceiverMachine(
+            self.label,
+            self.id,
+            group=self.group,
+            weight=self.weight,
+            timings=timings,
+            random=Random(secrets.randbits(64)),
+            now=now,
+            receive_bytes=receive_bytes,
+            settler=_Settler(self),
+        )
+
+    # --- lifetime -------------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Receiver:
+        if self._machine is not None or self._closed:
+            raise Closed(f"this receiver of {self.label!r} was opened before: make another")
+        endpoint = Endpoint.open(self.bus, self.label, data=True)
+        self._machine = self._make_machine(monotonic(), endpoint.receive_buffer_bytes)
+        self._driver = Driver(self._machine, endpoint, self._on_change)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is None:
+            for hand in self._hands:
+                self._acknowledge(hand)
+        await self.aclose()
+
+    def leave(self) -> None:
+        """Begin to leave: no new messages, but the iterators go on with what is still ours, and then end."""
+        if self._machine is not None and not self._closed:
+            self._machine.leave(monotonic(), drain=True)
+            self._step()
+
+    async def aclose(self) -> None:
+        """Leave now: what was not started is handed back at once. Twice is fine."""
+        machine, driver = self._machine, self._driver
+        if self._closed or machine is None or driver is None:
+            self._closed = True
+            return
+        self._closed = True
+        try:
+            machine.leave(monotonic(), drain=False)
+            driver.step()
+            async with asyncio.timeout(self.bus.expiry):
+                while not machine.left:
+                    await self._changed.wait()
+        except TimeoutError:
+            pass  # no sender confirmed what was done here: whoever inherits may repeat the last of it
+        finally:
+            machine.say_goodbye()
+            driver.close()
+            self._changed.fire()
+
+    # --- receiving ------------------------------------------------------------------------------------------------
+
+    def __aiter__(self) -> AsyncIterator[Message]:
+        self._check_open()
+        return _Loop(self)
+
+    async def __anext__(self) -> Message:
+        if self._own_loop is None or self._closed:
+            self._check_open()
+            self._own_loop = _Loop(self)
+        return await anext(self._own_loop)
+
+    async def batches(self, max: int = 500) -> AsyncIterator[list[Message]]:
+        """Lists of up to `max` messages: the fast way. In auto mode a batch is done when the next one is asked for."""
+        if isinstance(max, bool) or not isinstance(max, int) or max < 1:
+            raise ValueError(f"max={max!r} is not a number of messages: give 1 or more")
+        self._check_open()
+        hand = self._new_hand()
+        while batch := await self._next(hand, max, max):
+            yield batch
+
+    async def _next(self, hand: _Hand, most: int, ahead: int) -> list[Message]:
+        """The next messages for one loop, at most so many; what it has in hand is done. None if there are no more."""
+        machine = self._open_machine()
+        self._settle_hands(hand)
+        taken = self._take_ahead(machine, most)
+        while not taken:
+            found = await self._take(machine, ahead)
+            if not found:
+                return []
+            taken = found[:most]
+            self._ahead.extend(found[most:])
+        if self.ack_mode == "auto":
+            hand.messages = list(taken)
+        return taken
+
+    def _take_ahead(self, machine: ReceiverMachine, max: int) -> list[Message]:
+        """What `async for` took ahead and did not hand out."""
+        batch: list[Message] = []
+        while self._ahead and len(batch) < max:
+            message = self._ahead.popleft()
+            if self._may_hand_out(machine, message):
+                batch.append(message)
+        return batch
+
+    async def _take(self, machine: ReceiverMachine, max: int) -> list[Message]:
+        """The next messages, as soon as there are any. None if there will be no more."""
+        while not (machine.left or self._closed):
+            if machine.ready:
+                taken = machine.take(monotonic(), max)
+                if taken:
+                    self._report_soon()
+                    return taken
+            if self._driver is not None:
+                self._driver.send()
+            await self._changed.wait()
+        return []
+
+    def _may_hand_out(self, machine: ReceiverMachine, message: Message) -> bool:
+        now = monotonic()
+        if machine.may_continue(now, message):
+            return True
+        machine.give_back(now, message)
+        return False
+
+    def _open_machine(self) -> ReceiverMachine:
+        if self._machine is None:
+            raise Closed(f"this receiver of {self.label!r} is not open yet: use `async with rvq.Receiver(...)`")
+        return self._machine
+
+    def _check_open(self) -> None:
+        """A new loop over a closed receiver is a mistake; one that was there before just ends."""
+        self._open_machine()
+        if self._closed:
+            raise Closed(f"this receiver of {self.label!r} is closed: open another")
+
+    # --- acknowledging --------------------------------------------------------------------------------------------
+
+    def _new_hand(self) -> _Hand:
+        hand = _Hand()
+        self._hands.append(hand)
+        return hand
+
+    def _settle_hands(self, hand: _Hand) -> None:
+        """A loop asks for more: what it has in hand is done, and what an earlier loop of the same task had."""
+        task = asyncio.current_task()
+        hand.task = task
+        if len(self._hands) > 1:
+            for other in self._hands:
+                if other.task is task:
+                    self._acknowledge(other)
+            self._hands = [other for other in self._hands if other is hand or other.messages]
+        elif hand.messages:
+            self._acknowledge(hand)
+        if hand not in self._hands:
+            self._hands.append(hand)
+
+    def _acknowledge(self, hand: _Hand) -> None:
+        if hand.messages and self._machine is not None:
+            messages, hand.messages = hand.messages, []
+            self._machine.acknowledge_all(monotonic(), messages)
+            self._report_soon()
+
+    def _report_soon(self) -> None:
+        """What the machine says about progress leaves with the next turn of the loop."""
+        if not self._reporting and not self._closed:
+            self._reporting = True
+            asyncio.get_running_loop().call_soon(self._report)
+
+    def _report(self) -> None:
+        self._reporting = False
+        self._step()
+
+    def _step(self) -> None:
+        if self._driver is not None and not self._driver.closed:
+            self._driver.step()
+
+    def _on_change(self) -> None:
+        machine = self._machine
+        if machine is None:
+            return
+        self._changed.fire()
+        if machine.events:
+            for event in machine.events:
+                level = logger.warning if " died: lost " in event else logger.info
+                level("receiver %.4s… of %s (%s): %s", f"{self.id:016x}", self.label, self.group, event)
+            machine.events.clear()
+        if self._on_table is not None:
+            table = machine.table
+            if table is not None and table != self._shown:
+                self._shown = table
+                self._on_table(table)
+
+    # --- looking --------------------------------------------------------------------------------------------------
+
+    @property
+    def table(self) -> TableView | None:
+        """The table that this receiver belongs to; None before the first."""
+        return self._machine.table if self._machine else None
+
+    @property
+    def stats(self) -> Stats:
+        """Counts since the start."""
+        return self._machine.stats if self._machine else Stats()
+
+    def __repr__(self) -> str:
+        return f"<Receiver {self.id:016x} of {self.label!r} in {self.group!r}>"
+
+
+class _Hand:
+    """The messages that one loop was given and has not asked past."""
+
+    __slots__ = ("messages", "task")
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.task: asyncio.Task[object] | None = None
+
+
+class _Loop:
+    """One `async for` over a receiver. Several tasks may each have their own."""
+
+    __slots__ = ("_hand", "_receiver")
+
+    def __init__(self, receiver: Receiver) -> None:
+        self._receiver = receiver
+        self._hand = receiver._new_hand()
+
+    def __aiter__(self) -> _Loop:
+        return self
+
+    async def __anext__(self) -> Message:
+        taken = await self._receiver._next(self._hand, 1, AHEAD)
+        if not taken:
+            raise StopAsyncIteration
+        return taken[0]
+
+
+class _Settler:
+    """Takes the outcome of this receiver's messages."""
+
+    def __init__(self, receiver: Receiver) -> None:
+        self._receiver = receiver
+
+    def ack(self, message: Message) -> None:
+        receiver = self._receiver
+        if receiver._machine is not None:
+            receiver._machine.acknowledge(monotonic(), message)
+            receiver._report_soon()
+
+    def retry(self, message: Message, delay: float) -> None:
+        receiver = self._receiver
+        if isinstance(delay, bool) or not isinstance(delay, (int, float)) or not 0 <= delay < float("inf"):
+            raise ValueError(f"delay={delay!r} is not a duration: give seconds, 0 or more")
+        if receiver._machine is not None:
+            self._let_go(message)
+            receiver._machine.retry(monotonic(), message, delay)
+            receiver._report_soon()
+
+    def reject(self, message: Message, reason: str) -> None:
+        receiver = self._receiver
+        if receiver._machine is not None:
+            self._let_go(message)
+            receiver._machine.reject(monotonic(), message, reason)
+            receiver._report_soon()
+
+    def _let_go(self, message: Message) -> None:
+        """In auto mode too a message can be retried or rejected: then asking for the next one does not settle it."""
+        for hand in self._receiver._hands:
+            hand.messages = [other for other in hand.messages if other is not message]
+
+    def lost(self, message: Message) -> Lost:
+        return _LostFlag(self._receiver, message)
+
+
+class _LostFlag:
+    """Set once a message is no longer its receiver's to handle."""
+
+    def __init__(self, receiver: Receiver, message: Message) -> None:
+        self._receiver = receiver
+        self._message = message
+
+    def is_set(self) -> bool:
+        machine = self._receiver._machine
+        return self._receiver._closed or machine is None or not machine.may_continue(monotonic(), self._message)
+
+    async def wait(self) -> bool:
+        while not self.is_set():
+            await self._receiver._changed.wait()
+        return True

@@ -1,0 +1,229 @@
+"""`rvq.Sender`: messages in, done when every group has handled them. Owns waiting; the protocol is `core.sender`'s."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Iterable
+from itertools import islice
+from random import Random
+from types import TracebackType
+from typing import Any
+
+from rvq import limits
+from rvq.aio.driver import Driver, Signal, logger, monotonic
+from rvq.bus import Bus
+from rvq.core.sender import SenderMachine
+from rvq.core.stats import Stats
+from rvq.core.table import TableView
+from rvq.errors import BadMessage, Closed, NotDelivered, RvqError
+from rvq.names import check_label
+from rvq.transport.udp import Endpoint
+from rvq.wire.batch import Records, make_record, make_records
+from rvq.wire.frames import ID_BITS
+
+CHUNK_MIN, CHUNK_MAX, CHUNK_BYTES = 16, 2048, 256 * limits.KIB
+"""Messages of `send_many` that are packed before the loop has its turn: about so many bytes of them."""
+
+
+class Sender:
+    """Sends messages to a label: each is handled by one receiver of each group.
+
+    linger: how long leaving the block waits for messages to be done; then NotDelivered says how many are not.
+    window: bytes that are kept until they are done. When it is full, `send` waits.
+    """
+
+    def __init__(
+        self, label: str, *, bus: Bus | None = None, linger: float = 30.0, window: int = limits.RETAINED_BYTES
+    ) -> None:
+        self.label = check_label(label)
+        self.linger = _check_seconds("linger", linger)
+        self.bus = bus if bus is not None else Bus.from_env()
+        self.id = secrets.randbits(ID_BITS) or 1
+        self._window = _check_window(window)
+        self._machine: SenderMachine | None = None
+        self._driver: Driver | None = None
+        self._changed = Signal()
+        self._flushing = False
+        self._closed = False
+
+    # --- lifetime -------------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Sender:
+        if self._machine is not None or self._closed:
+            raise Closed(f"this sender of {self.label!r} was opened before: make another")
+        endpoint = Endpoint.open(self.bus, self.label, data=False)
+        self._machine = SenderMachine(
+            self.label,
+            self.id,
+            timings=self.bus.timings,
+            random=Random(secrets.randbits(64)),
+            now=monotonic(),
+            wall_offset=time.time() - monotonic(),
+            frame_bytes=endpoint.frame_bytes,
+            window=self._window,
+        )
+        self._driver = Driver(self._machine, endpoint, self._on_change)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is None:
+            await self.aclose()
+        else:
+            self._end()
+
+    async def aclose(self) -> None:
+        """Wait until everything is done, at most `linger` seconds, and say goodbye. NotDelivered if it was not."""
+        if self._closed or self._machine is None:
+            self._closed = True
+            return
+        try:
+            await self.flush(self.linger)
+            self._machine.close(monotonic())
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        # Without a goodbye, unless all is done: receivers then go on with what they have, as for any sender that died.
+        self._closed = True
+        if self._driver is not None:
+            self._driver.close()
+        self._changed.fire()
+
+    # --- sending --------------------------------------------------------------------------------------------------
+
+    async def send(self, body: Any, *, key: str | bytes | None = None, headers: dict[str, Any] | None = None) -> None:
+        """Send one message: anything that msgpack takes, or bytes. Waits while the window is full."""
+        machine = self._open_machine()
+        record = make_record(body, key, headers)
+        if not machine.has_room:
+            await self._wait_for_room(machine)
+        machine.submit_record(record)
+        if machine.frame_is_full:
+            self._flush_now(machine)
+            await asyncio.sleep(0)
+            self._flush_this_turn()
+        elif not self._flushing:
+            # The first of this turn of the loop leaves at once; what is sent after it in the same turn goes together.
+            self._flush_now(machine)
+            self._flush_this_turn()
+
+    async def send_many(
+        self, bodies: Iterable[Any], *, key: str | bytes | None = None, headers: dict[str, Any] | None = None
+    ) -> None:
+        """Send many messages: the fast way. Waits while the window is full. Those before a bad one are sent."""
+        if isinstance(bodies, (str, bytes, dict)) or not isinstance(bodies, Iterable):
+            raise BadMessage(f"send_many takes a list or another iterable of messages, not {type(bodies).__name__}")
+        bodies, size = iter(bodies), CHUNK_MIN
+        while chunk := list(islice(bodies, size)):
+            try:
+                if key is None and not headers:
+                    records = make_records(chunk)
+                else:
+                    records = Records.of([make_record(body, key, headers) for body in chunk])
+            except RvqError:
+                for body in chunk:  # those before the bad one are sent
+                    await self.send(body, key=key, headers=headers)
+                raise
+            mean = sum(map(len, records.datas)) // len(chunk) + 1
+            size = min(CHUNK_MAX, max(1, CHUNK_BYTES // mean))
+            await self._send_chunk(records)
+
+    async def _send_chunk(self, chunk: Records) -> None:
+        machine = self._open_machine()
+        if not machine.has_room:
+            await self._wait_for_room(machine)
+        machine.submit_records(chunk)
+        self._flush_now(machine)
+        await asyncio.sleep(0)
+
+    async def flush(self, timeout: float | None = None) -> None:
+        """Wait until every message is done in every group. NotDelivered after `timeout` seconds."""
+        machine = self._open_machine()
+        self._flush_now(machine)
+        try:
+            async with asyncio.timeout(timeout):
+                while not machine.all_done:
+                    await self._changed.wait()
+                    self._open_machine()
+        except TimeoutError:
+            raise NotDelivered(machine.undone, machine.waiting_for or "") from None
+
+    async def _wait_for_room(self, machine: SenderMachine) -> None:
+        while not machine.has_room:
+            self._flush_now(machine)
+            if not machine.has_room:
+                await self._changed.wait()
+            self._open_machine()
+
+    def _open_machine(self) -> SenderMachine:
+        if self._closed:
+            raise Closed(f"this sender of {self.label!r} is closed: open another")
+        if self._machine is None:
+            raise Closed(f"this sender of {self.label!r} is not open yet: use `async with rvq.Sender(...)`")
+        return self._machine
+
+    def _flush_this_turn(self) -> None:
+        """What is sent from now on leaves together, when the loop has its next turn."""
+        if not self._flushing:
+            self._flushing = True
+            asyncio.get_running_loop().call_soon(self._flush_later)
+
+    def _flush_later(self) -> None:
+        self._flushing = False
+        if not self._closed and self._machine is not None:
+            self._flush_now(self._machine)
+
+    def _flush_now(self, machine: SenderMachine) -> None:
+        machine.flush(monotonic())
+        if self._driver is not None:
+            self._driver.send()
+
+    def _on_change(self) -> None:
+        machine = self._machine
+        if machine is not None:
+            self._changed.fire()
+            if machine.events:
+                for event in machine.events:
+                    logger.info("sender %.4s… of %s: %s", f"{self.id:016x}", self.label, event)
+                machine.events.clear()
+
+    # --- looking --------------------------------------------------------------------------------------------------
+
+    @property
+    def undone(self) -> int:
+        """Messages that were sent and are not known to be done in every group."""
+        return self._machine.undone if self._machine else 0
+
+    @property
+    def waiting_for(self) -> str | None:
+        """Why nothing can be sent right now, in words; None if nothing is in the way."""
+        return self._machine.waiting_for if self._machine else None
+
+    @property
+    def tables(self) -> dict[str, TableView]:
+        """The table in force of each group."""
+        return self._machine.tables if self._machine else {}
+
+    @property
+    def stats(self) -> Stats:
+        """Counts since the start."""
+        return self._machine.stats if self._machine else Stats()
+
+    def __repr__(self) -> str:
+        return f"<Sender {self.id:016x} of {self.label!r}>"
+
+
+def _check_seconds(name: str, value: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
+        raise ValueError(f"{name}={value!r} is not a duration: give seconds, 0 or more")
+    return float(value)
+
+
+def _check_window(value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < limits.FRAME_BYTES_MIN:
+        raise ValueError(f"window={value!r} is not a size: give bytes, at least {limits.FRAME_BYTES_MIN}")
+    return value

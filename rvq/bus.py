@@ -1,0 +1,162 @@
+"""Where everyone who can talk to each other meets. Owns the settings and the addresses of labels; opens no sockets.
+
+A label's two multicast addresses are derived, so that nobody has to be asked for them and a host is not woken for
+labels that it does not listen to:
+
+    digest  = BLAKE2b of the label's UTF-8 bytes, 8 bytes long, no key
+    pair    = digest as a big-endian number, modulo 2 ** (31 - prefix length)
+    data    = first address of the range + 2 * pair
+    control = data + 1
+
+So the last bit says which of the two it is, and the default range of /16 has 32,768 pairs. Two labels may share a
+pair; frames carry a tag of their label, so that costs a little work and harms nobody.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from ipaddress import IPv4Address, IPv4Network
+from typing import Any
+
+from rvq.errors import BusError
+from rvq.names import check_label
+from rvq.timings import Timings
+
+DEFAULT_PORT = 7400
+DEFAULT_ADDRESS = "239.192.0.0/16"
+"""In the organization-local scope of RFC 2365: nobody else's, and routers keep it inside."""
+
+PREFIX_MIN, PREFIX_MAX, PREFIX_PLAIN = 8, 24, 16
+"""Ranges hold 128 pairs at least, so that labels seldom share one; an address without a prefix means its /16."""
+
+_MULTICAST = IPv4Network("224.0.0.0/4")
+_LINK_CONTROL = IPv4Network("224.0.0.0/24")
+_ANY_ADDRESS = f"use one such as {DEFAULT_ADDRESS}"
+
+_DEFAULTS = Timings()
+
+
+@dataclass(frozen=True, slots=True)
+class Bus:
+    """Everyone with the same interface's network, port and address range is on the same bus.
+
+    interface: a name ("eth0") or one of its IPv4 addresses. Loopback unless told, so nothing leaves the machine.
+    port: UDP. Different ports are different buses.
+    address: the multicast range in which labels have their addresses: a network of /8 to /24, or an address (its /16).
+    ttl: routers that a frame may pass, plus one. 1 stays on the LAN; on loopback it is always 0.
+    key, peers: a sealed bus and unicast fan-out; not in this release, and refused.
+    heartbeat, expiry, lease, settle, orphan_for, report: see `rvq.timings.Timings`.
+    """
+
+    interface: str = "lo"
+    port: int = DEFAULT_PORT
+    address: str = DEFAULT_ADDRESS
+    ttl: int = 1
+    key: str | bytes | None = None
+    peers: Sequence[str] | None = None
+    heartbeat: float = _DEFAULTS.heartbeat
+    expiry: float = _DEFAULTS.expiry
+    lease: float = _DEFAULTS.lease
+    settle: float = _DEFAULTS.settle
+    orphan_for: float = _DEFAULTS.orphan_for
+    report: float = _DEFAULTS.report
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.interface, str) or not self.interface:
+            raise BusError(
+                f"interface={self.interface!r} is not an interface: give a name such as 'eth0', or its address"
+            )
+        if not _is_integer(self.port) or not 1 <= self.port <= 65535:
+            raise BusError(f"port={self.port!r} is not a port: give a number from 1 to 65535")
+        if not _is_integer(self.ttl) or not 0 <= self.ttl <= 255:
+            raise BusError(f"ttl={self.ttl!r} is not a time to live: give a number from 0 to 255")
+        if self.key is not None:
+            raise BusError("sealed buses are not in this release: leave out key= (--key-file, RVQ_KEY_FILE)")
+        if self.peers is not None:
+            raise BusError("unicast fan-out is not in this release: leave out peers= (RVQ_PEERS), and use multicast")
+        _parse_range(self.address)
+        _ = self.timings  # its own checks
+
+    @classmethod
+    def from_env(cls, **overrides: Any) -> Bus:
+        """The bus that RVQ_INTERFACE, RVQ_PORT, RVQ_ADDRESS, RVQ_KEY_FILE and RVQ_PEERS name.
+
+        An override wins over its variable; an empty variable counts as not set.
+        """
+        names = {
+            "interface": "RVQ_INTERFACE",
+            "port": "RVQ_PORT",
+            "address": "RVQ_ADDRESS",
+            "key": "RVQ_KEY_FILE",
+            "peers": "RVQ_PEERS",
+        }
+        settings: dict[str, Any] = {name: os.environ[env] for name, env in names.items() if os.environ.get(env)}
+        settings |= overrides
+        if isinstance(settings.get("port"), str):
+            settings["port"] = _parse_port(settings["port"])
+        if isinstance(settings.get("peers"), str):
+            settings["peers"] = tuple(settings["peers"].split(","))
+        return cls(**settings)
+
+    @property
+    def timings(self) -> Timings:
+        return Timings(
+            heartbeat=self.heartbeat,
+            expiry=self.expiry,
+            lease=self.lease,
+            settle=self.settle,
+            orphan_for=self.orphan_for,
+            report=self.report,
+        )
+
+    @property
+    def network(self) -> IPv4Network:
+        """The multicast addresses of this bus."""
+        return _parse_range(self.address)
+
+    def data_address(self, label: str) -> str:
+        """Where frames with messages of `label` go: an even address, which receivers join."""
+        return str(self._first_address(label))
+
+    def control_address(self, label: str) -> str:
+        """Where heartbeats, tables and stamps of `label` go: an odd address, which senders and receivers join."""
+        return str(self._first_address(label) + 1)
+
+    def _first_address(self, label: str) -> IPv4Address:
+        network = self.network
+        digest = blake2b(check_label(label).encode(), digest_size=8).digest()
+        pair = int.from_bytes(digest, "big") % (network.num_addresses // 2)
+        return network.network_address + 2 * pair
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _parse_port(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise BusError(f"port={text!r} is not a port: give a number from 1 to 65535") from None
+
+
+def _parse_range(address: object) -> IPv4Network:
+    if not isinstance(address, str):
+        raise BusError(f"address={address!r} is {type(address).__name__}, not str: {_ANY_ADDRESS}")
+    host, slash, prefix = address.partition("/")
+    try:
+        network = IPv4Network(f"{host}/{prefix if slash else PREFIX_PLAIN}", strict=False)
+    except ValueError:
+        raise BusError(f"address={address!r} is not an IPv4 network: {_ANY_ADDRESS}") from None
+    if slash and str(network.network_address) != host:
+        raise BusError(f"address={address!r} does not start its range: write {network}")
+    if not PREFIX_MIN <= network.prefixlen <= PREFIX_MAX:
+        raise BusError(f"address={address!r} is not a range of /{PREFIX_MIN} to /{PREFIX_MAX}: {_ANY_ADDRESS}")
+    if not network.subnet_of(_MULTICAST):
+        raise BusError(f"address={address!r} is not inside {_MULTICAST}, the multicast addresses: {_ANY_ADDRESS}")
+    if network.overlaps(_LINK_CONTROL):
+        raise BusError(f"address={address!r} holds {_LINK_CONTROL}, which routing protocols own: {_ANY_ADDRESS}")
+    return network

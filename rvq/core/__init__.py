@@ -1,0 +1,1 @@
+"""The protocol as state machines: no sockets, no clock, no tasks, no global randomness."""

@@ -1,0 +1,280 @@
+"""Whom a sender sends to. Owns, per group, the table in force and which of its members can be counted on.
+
+A sender never picks a receiver. It follows tables that members of the one in force announce, and strikes out of its
+stamps whoever it does not hear both ways. All judgements are of silence, so they are made only while awake.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from rvq import limits
+from rvq.core.lanes import Loss
+from rvq.core.machine import Address
+from rvq.core.stamps import Segment
+from rvq.core.table import Table
+from rvq.timings import Timings
+from rvq.wire.frames import NO_VERSION, Alive, Heard, Member, Silence, Version
+
+GOOD_BEATS = 3
+"""Heartbeats heard both ways, one after the other, before one that was struck out is let in again."""
+PAUSE_S_MAX = 8.0
+"""The longest that a member waits to be let in again, however often it was struck out."""
+TABLES_MAX = 64
+"""Tables of one group that are known without being in force."""
+SILENCE_S_MAX = 3600.0
+"""Said of one that was never heard."""
+
+
+@dataclass(slots=True)
+class Ear:
+    """A receiver as this sender hears it, and is heard by it."""
+
+    id: int
+    group: str
+    address: Address
+    counter: int = 0
+    heard_at: float = -math.inf
+    """When its newest heartbeat came."""
+    echoed_at: float = -math.inf
+    """When the newest heartbeat came that was echoed: its lease on our stream cannot count from later than this."""
+    both_ways_at: float = -math.inf
+    """When a heartbeat came that shows it heard one of ours not long before."""
+    beat_heard_at: float = -math.inf
+    """When we sent the newest heartbeat that it has heard."""
+    version: Version = NO_VERSION
+    leaving: bool = False
+    gone: bool = False
+    stamp: int = 0
+    orphaned: bool = False
+    struck: bool = False
+    struck_at: float = -math.inf
+    strikes: int = 0
+    good_beats: int = 0
+
+
+@dataclass(slots=True)
+class Group:
+    """One group of the label."""
+
+    name: str
+    table: Table | None = None
+    held: bool = True
+    """Nobody is left to send to."""
+    members: tuple[Member, ...] = ()
+    draining: tuple[int, ...] = ()
+    known: dict[Version, Table] = field(default_factory=dict)
+    in_force_since: dict[int, float] = field(default_factory=dict)
+
+    @property
+    def everyone(self) -> frozenset[int]:
+        """Members and draining members in force."""
+        return frozenset(member.id for member in self.members).union(self.draining)
+
+
+class Audience:
+    """All groups of a label, as one sender sees them."""
+
+    def __init__(self, timings: Timings) -> None:
+        self.groups: dict[str, Group] = {}
+        self.ears: dict[int, Ear] = {}
+        self._timings = timings
+
+    # --- what is heard --------------------------------------------------------------------------------------------
+
+    def hear(
+        self, now: float, frame: Alive, address: Address, heard: Heard | None, sent_at: Callable[[int], float]
+    ) -> Ear | None:
+        """A receiver's heartbeat, with what it says of our stream. None if it is no news."""
+        ear = self.ears.get(frame.source)
+        if ear is None:
+            if len(self.ears) >= 2 * limits.MEMBERS_MAX or self._group(frame.group) is None:
+                return None
+            ear = self.ears[frame.source] = Ear(frame.source, frame.group, address)
+        if frame.counter <= ear.counter or ear.gone or frame.group != ear.group:
+            return None
+        ear.address, ear.counter, ear.heard_at = address, frame.counter, now
+        ear.version, ear.leaving = frame.version, frame.leaving
+        if heard is not None:
+            ear.stamp, ear.orphaned = heard.stamp, heard.orphaned
+            ear.beat_heard_at = max(ear.beat_heard_at, sent_at(heard.counter))
+        good = now - ear.beat_heard_at <= self._timings.expiry
+        if good:
+            ear.both_ways_at = now
+        if ear.struck:
+            ear.good_beats = ear.good_beats + 1 if good else 0
+            self._let_in(now, ear)
+        return ear
+
+    def _let_in(self, now: float, ear: Ear) -> None:
+        pause = min(PAUSE_S_MAX, self._timings.expiry * (2 ** (ear.strikes - 1) - 1))
+        if ear.good_beats >= GOOD_BEATS and now >= ear.struck_at + pause:
+            ear.struck = False
+
+    def offer(self, group_name: str, table: Table) -> None:
+        """A table was heard."""
+        group = self._group(group_name)
+        if group is not None and table.version not in group.known:
+            group.known[table.version] = table
+            while len(group.known) > TABLES_MAX:
+                del group.known[min(group.known)]
+
+    def goodbye(self, receiver: int) -> bool:
+        """A receiver left in good order. True if that is news."""
+        ear = self.ears.get(receiver)
+        if ear is None or ear.gone:
+            return False
+        ear.gone = True
+        return True
+
+    def forgive(self, nap: float) -> None:
+        """I slept: nobody was silent in that time."""
+        for ear in self.ears.values():
+            ear.heard_at += nap
+            ear.echoed_at += nap
+            ear.both_ways_at += nap
+        for group in self.groups.values():
+            for receiver in group.in_force_since:
+                group.in_force_since[receiver] += nap
+
+    def lacks_table(self, ear: Ear) -> bool:
+        """It belongs to a table that was never heard."""
+        group = self.groups[ear.group]
+        current = group.table.version if group.table else NO_VERSION
+        return ear.version != NO_VERSION and ear.version != current and ear.version not in group.known
+
+    def _group(self, name: str) -> Group | None:
+        group = self.groups.get(name)
+        if group is None and len(self.groups) < limits.GROUPS_MAX:
+            group = self.groups[name] = Group(name)
+        return group
+
+    # --- what follows ---------------------------------------------------------------------------------------------
+
+    def settle(self, now: float, name: str) -> bool:
+        """Judge one group again. True if those in force changed and it must be stamped: see `members`, `draining`."""
+        group = self.groups[name]
+        self._adopt(now, group)
+        if group.table is None:
+            return False
+        self._strike(now, group, group.table)
+        members = tuple(member for member in group.table.members if self._usable(member.id))
+        group.held = not members
+        if not members:
+            return False
+        leaving = [member.id for member in group.table.members if self._is_leaving(member.id)]
+        draining = tuple(sorted({*leaving, *(id for id in group.table.draining if self._there(id))}))
+        if (members, draining) == (group.members, group.draining):
+            return False
+        group.members, group.draining = members, draining
+        return True
+
+    def silences(self, now: float, before: frozenset[int], after: frozenset[int]) -> Iterator[Silence]:
+        """Of those who are no longer in force: how long each had not been echoed. Not of those who said goodbye."""
+        for receiver in sorted(before - after):
+            ear = self.ears.get(receiver)
+            if ear is None or not ear.gone:
+                yield Silence(receiver, min(SILENCE_S_MAX, now - ear.echoed_at) if ear else SILENCE_S_MAX)
+
+    def tidy(self, now: float) -> None:
+        """Forget receivers that were not heard for long and are in no table in force."""
+        in_force = {id for group in self.groups.values() if group.table for id in group.table.everyone}
+        long_ago = now - 60 * self._timings.expiry
+        for id in [id for id, ear in self.ears.items() if ear.heard_at < long_ago and id not in in_force]:
+            del self.ears[id]
+
+    def has_stopped(self, now: float, loss: Loss, segments: Sequence[Segment]) -> bool:
+        """Can a former owner no longer be at its lane? Its lease must be over, and it must not have taken the stream
+        for orphaned: it would need the word of all who were in force with it, and one of them never gave it."""
+        ear = self.ears.get(loss.owner)
+        if ear is None or ear.gone or ear.stamp >= loss.segment.stamp:
+            return True
+        if now >= ear.echoed_at + self._timings.orphan_wait:
+            return True
+        over_at = ear.echoed_at + self._timings.heir_wait
+        return now >= over_at and any(
+            witness.beat_heard_at >= over_at and not witness.orphaned and not witness.gone
+            for witness in self._companions(ear, segments)
+        )
+
+    def _companions(self, ear: Ear, segments: Sequence[Segment]) -> Iterator[Ear]:
+        """Those who are in force and were so in every segment that this one may take for the newest."""
+        after = [segment for segment in segments[1:] if segment.stamp > ear.stamp]
+        since = [segments[len(segments) - len(after) - 1], *after]
+        for companion in {member.id for member in since[-1].members}.union(since[-1].draining):
+            known = self.ears.get(companion)
+            if companion != ear.id and known is not None and all(segment.has(companion) for segment in since):
+                yield known
+
+    def hears(self, now: float, receiver: int) -> bool:
+        """Both ways."""
+        ear = self.ears.get(receiver)
+        return ear is not None and not ear.gone and now - ear.both_ways_at <= self._timings.expiry
+
+    def _adopt(self, now: float, group: Group) -> None:
+        """Another table comes in force if a member of the one in force announces it, or if that one is silent."""
+        announced = self._announced(now, group)
+        current = group.table
+        heard_now = 0
+        if current is not None:
+            announced.pop(current.version, None)
+            heard_now = self._heard_of(now, current)
+        if current is not None and heard_now:
+            announced = {
+                version: announcers
+                for version, announcers in announced.items()
+                if version > current.version and not announcers.isdisjoint(current.everyone)
+            }
+        counted = [(self._heard_of(now, group.known[version]), version) for version in announced]
+        heard, version = max(counted, default=(0, NO_VERSION))
+        if version != NO_VERSION and heard >= heard_now:
+            self._put_in_force(now, group, group.known[version])
+
+    def _announced(self, now: float, group: Group) -> dict[Version, set[int]]:
+        """The tables with slots that members of them announce, and who does."""
+        announced: dict[Version, set[int]] = {}
+        for ear in self.ears.values():
+            table = group.known.get(ear.version) if ear.group == group.name else None
+            if table is not None and table.members and table.has(ear.id) and self.hears(now, ear.id):
+                announced.setdefault(table.version, set()).add(ear.id)
+        return announced
+
+    def _put_in_force(self, now: float, group: Group, table: Table) -> None:
+        group.table = table
+        group.in_force_since = {id: group.in_force_since.get(id, now) for id in table.everyone}
+        for version in [version for version in group.known if version < table.version]:
+            del group.known[version]
+
+    def _heard_of(self, now: float, table: Table) -> int:
+        return sum(self.hears(now, receiver) for receiver in table.everyone)
+
+    def _strike(self, now: float, group: Group, table: Table) -> None:
+        for receiver in table.everyone:
+            ear = self.ears.get(receiver)
+            heard_at = max(group.in_force_since[receiver], ear.both_ways_at if ear else -math.inf)
+            if now - heard_at <= self._timings.expiry or (ear is not None and (ear.struck or ear.gone)):
+                continue
+            if ear is None:
+                ear = self.ears[receiver] = Ear(receiver, group.name, None)
+            ear.struck, ear.struck_at, ear.good_beats = True, now, 0
+            ear.strikes += 1
+
+    def _there(self, receiver: int) -> bool:
+        """Not gone and not struck out. One that was not heard yet has its grace."""
+        ear = self.ears.get(receiver)
+        return ear is None or not (ear.gone or ear.struck)
+
+    def _is_leaving(self, receiver: int) -> bool:
+        ear = self.ears.get(receiver)
+        return ear is not None and ear.leaving and not ear.gone and not ear.struck
+
+    def _usable(self, receiver: int) -> bool:
+        return self._there(receiver) and not self._is_leaving(receiver)
+
+    def check_invariants(self) -> None:
+        for group in self.groups.values():
+            assert group.table is not None or not group.members
+            assert not {member.id for member in group.members} & set(group.draining)
+            assert len(group.known) <= TABLES_MAX

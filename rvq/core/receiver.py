@@ -1,0 +1,487 @@
+"""A receiving end: frames in, messages out, each started by its one owner. Composes membership and streams.
+
+Decides nothing about ownership itself: stamps do, and leases.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from random import Random
+
+from rvq import limits
+from rvq.core.lanes import Piece
+from rvq.core.lease import Beats
+from rvq.core.machine import Address, Datagram, Route, Target
+from rvq.core.membership import Membership
+from rvq.core.naps import Naps
+from rvq.core.stats import Stats
+from rvq.core.stream import Stream
+from rvq.core.table import Table, TableView, index_of
+from rvq.errors import BusError, WireError
+from rvq.message import Message, Settler
+from rvq.names import check_group, check_label
+from rvq.timings import Timings
+from rvq.wire.codec import decode_control, encode_control, peek, read_data_header
+from rvq.wire.frames import (
+    Alive,
+    AskStamps,
+    AskTable,
+    Control,
+    DataHeader,
+    FrameType,
+    Goodbye,
+    Nak,
+    Progress,
+    SenderAlive,
+    SenderGoodbye,
+    Stamp,
+    TableFrame,
+    label_tag,
+)
+
+PROMPT_S = 0.005
+"""Heartbeats out of turn are this far apart at least."""
+SPREAD_S = 0.0002
+"""Heartbeats in answer to a new sender are this far apart on average, over all receivers."""
+MAKE_ROOM_S = 0.05
+"""Pause between looking for copies that can be dropped."""
+GOODBYES = 2
+"""Said so often, since one may be lost; if all are, the others wait for the lease to be over."""
+
+_DATA_MAX = bytes([FrameType.TAIL])
+"""Compared with the type byte of a datagram: data frames are up to this. Hot, so without reading the header twice."""
+
+
+class ReceiverMachine:
+    """One receiver of one label in one group."""
+
+    def __init__(
+        self,
+        label: str,
+        id: int,
+        *,
+        group: str,
+        weight: int,
+        timings: Timings,
+        random: Random,
+        now: float,
+        wall_offset: float = 0.0,
+        receive_bytes: int = limits.RECEIVE_BUFFER_BYTES,
+        settler: Settler | None = None,
+    ) -> None:
+        if type(weight) is not int or not 1 <= weight <= limits.WEIGHT_MAX:
+            raise BusError(f"weight={weight!r} is not a weight: give a whole number from 1 to {limits.WEIGHT_MAX}")
+        self.label, self.group = check_label(label), check_group(group)
+        self.id = id
+        self.stats = Stats()
+        self.events: list[str] = []
+        self.left = False
+        self.leaving = False
+        self.membership = Membership(id, weight, timings, now)
+        self.streams: dict[int, Stream] = {}
+        self._tag = label_tag(label)
+        self._timings, self._random = timings, random
+        self._receive_bytes = receive_bytes
+        self._settler = settler
+        self._beats = Beats()
+        self._naps = Naps(timings.heartbeat)
+        self._ended: dict[int, bool] = {}
+        """Streams that are no longer followed: True if they said goodbye, False if they were forgotten."""
+        self._handing_back = False
+        self._held = 0
+        """Bytes of frames that are kept, at most: counted up with each datagram, and anew with each heartbeat."""
+        self._make_room_at = now
+        self._beat_at = now
+        self._beaten_at = -math.inf
+        self._out: list[Datagram] = []
+        self._deadline = now
+        self._turn = 0
+
+    # --- messages out ---------------------------------------------------------------------------------------------
+
+    @property
+    def ready(self) -> bool:
+        """Is anything in line? Whether it may start is found out by `take`."""
+        return not self._handing_back and any(stream.work.ready for stream in self.streams.values())
+
+    def take(self, now: float, max: int) -> list[Message]:
+        """Up to so many messages, which count as started. Streams take turns."""
+        taken: list[Message] = []
+        if self._handing_back:
+            return taken
+        streams = list(self.streams.values())
+        for offset in range(len(streams)):
+            stream = streams[(self._turn + offset) % len(streams)]
+            if stream.work.ready and stream.lease.holds(now):
+                taken += stream.work.take(max - len(taken))
+                if stream.work.spoilt:
+                    stream.ask_again_for_spoilt(now)
+                    self._at_latest(stream.next_deadline())
+                if stream.work.reported:
+                    self._note_progress(now, stream)
+                if len(taken) >= max:
+                    break
+        self._turn += 1
+        return taken
+
+    def acknowledge(self, now: float, message: Message) -> None:
+        """A message is done."""
+        stream = self._stream_of(message)
+        if stream is not None and stream.work.acknowledge(message):
+            self.stats.acked += 1
+            self._note_progress(now, stream)
+
+    def acknowledge_all(self, now: float, messages: Iterable[Message]) -> None:
+        """Many at once: those of one frame that stand together cost one step."""
+        piece: Piece | None = None
+        start = stop = 0
+        for message in messages:
+            if message.origin is piece and message.place == stop and message.key is None:
+                stop += 1
+                continue
+            self._acknowledge_run(now, piece, start, stop)
+            if message.key is not None:
+                self.acknowledge(now, message)
+                piece = None
+            else:
+                assert isinstance(message.origin, Piece)
+                piece, start, stop = message.origin, message.place, message.place + 1
+        self._acknowledge_run(now, piece, start, stop)
+
+    def _acknowledge_run(self, now: float, piece: Piece | None, start: int, stop: int) -> None:
+        stream = self.streams.get(piece.stream) if piece is not None else None
+        if piece is not None and stream is not None:
+            news = stream.work.finish(piece, start, stop)
+            if news:
+                self.stats.acked += news
+                self._note_progress(now, stream)
+
+    def retry(self, now: float, message: Message, delay: float = 0.0) -> None:
+        """A message failed: hand it out again after `delay`."""
+        stream = self._stream_of(message)
+        if stream is not None:
+            stream.work.retry(now, message, delay)
+            self._at_latest(now + delay)
+
+    def give_back(self, now: float, message: Message) -> None:
+        """A message that was taken could not be started after all: it starts when it may."""
+        stream = self._stream_of(message)
+        if stream is not None:
+            stream.work.give_back(message)
+
+    def reject(self, now: float, message: Message, reason: str = "") -> None:
+        """A message will never be handled. For its sender that is done."""
+        stream = self._stream_of(message)
+        if stream is not None and stream.work.acknowledge(message):
+            self.stats.dead += 1
+            self.events.append(f"rejected {message.id}{f': {reason}' if reason else ''}")
+            self._note_progress(now, stream)
+
+    def may_start(self, now: float, stream: int, sequence: int) -> bool:
+        """Could this receiver start that message now, if it is not done?"""
+        followed = self.streams.get(stream)
+        return followed is not None and not self._handing_back and followed.may_start(now, sequence)
+
+    def may_continue(self, now: float, message: Message) -> bool:
+        """Is a message that was started still this receiver's?"""
+        origin = message.origin
+        return isinstance(origin, Piece) and origin.lane.may_continue(now)
+
+    def _stream_of(self, message: Message) -> Stream | None:
+        return self.streams.get(message.sender)
+
+    def _note_progress(self, now: float, stream: Stream) -> None:
+        stream.note_progress(now)
+        if stream.report_at <= now:
+            stream.send_report(now)
+        else:
+            self._at_latest(stream.report_at)
+
+    @property
+    def table(self) -> TableView | None:
+        """The newest table that this receiver belongs to."""
+        table = self.membership.table
+        if table is None:
+            return None
+        members = tuple(member.id for member in table.members)
+        return TableView(table.version, members, index_of(table.members, self.id))
+
+    # --- leaving --------------------------------------------------------------------------------------------------
+
+    def leave(self, now: float, *, drain: bool = True) -> None:
+        """Go in good order: finish what is ours and then say goodbye; without `drain`, hand it back unstarted."""
+        self._handing_back = self._handing_back or not drain
+        if not self.leaving:
+            self.leaving = True
+            self.membership.leave(now)
+            for stream in self.streams.values():
+                stream.leave()
+            self._beat_at = now
+        self._at_latest(now)
+
+    def _leave_if_done(self, now: float) -> None:
+        if self._handing_back:
+            done = all(stream.is_confirmed(now) for stream in self.streams.values())
+        else:
+            done = self._is_drained(now)
+        if done:
+            self.say_goodbye()
+
+    def _is_drained(self, now: float) -> bool:
+        return all(stream.is_left(now) for stream in self.streams.values())
+
+    def say_goodbye(self) -> None:
+        """Leave now. Whoever inherits need not wait."""
+        if not self.left:
+            self.left = True
+            self._deadline = math.inf
+            for _ in range(GOODBYES):
+                self._say(Route.CONTROL, Goodbye(self.id, self.label, self.group))
+
+    # --- frames in ------------------------------------------------------------------------------------------------
+
+    def receive(self, now: float, datagram: bytes, source: Address) -> None:
+        """A datagram came. Bad ones are counted."""
+        if self.left:
+            return
+        self._notice_nap(now)
+        try:
+            if datagram[4:5] <= _DATA_MAX:
+                self._on_data(now, read_data_header(datagram), datagram)
+            elif peek(datagram)[1] == self._tag:
+                self._on_control(now, decode_control(datagram), source)
+        except WireError:
+            self.stats.bad_frames += 1
+
+    def _on_data(self, now: float, header: DataHeader, datagram: bytes) -> None:
+        stream = self.streams.get(header.stream)
+        if stream is not None and header.label_tag == self._tag:
+            self._held += len(datagram)
+            if header.count and self._held > limits.RECEIVED_BYTES and not self._has_room(now):
+                return  # it is asked for again when there is room
+            stream.on_data(now, header, datagram)
+            if stream.report_at <= now:
+                stream.send_report(now)
+            deadline = stream.next_deadline()
+            if deadline < self._deadline:
+                self._at_latest(deadline)
+
+    def _on_control(self, now: float, frame: Control, source: Address) -> None:
+        match frame:
+            case SenderAlive() if frame.label == self.label:
+                self._on_sender_alive(now, frame, source)
+            case Alive() if (frame.label, frame.group) == (self.label, self.group) and frame.source != self.id:
+                self._on_alive(now, frame, source)
+            case Stamp() if frame.source in self.streams:
+                for entry in frame.groups:
+                    if entry.group == self.group:
+                        self.membership.learn_counter(entry.version.counter)
+                self.streams[frame.source].on_stamp(now, frame)
+                self._at_latest(self.streams[frame.source].next_deadline())
+            case Progress() if frame.source in self.streams:
+                self.streams[frame.source].on_progress(now, frame)
+                self._at_latest(self.streams[frame.source].next_deadline())
+            case TableFrame() if (frame.label, frame.group) == (self.label, self.group):
+                self._on_table(now, frame)
+            case SenderGoodbye():
+                self._end_stream(frame.source, goodbye=True)
+            case Goodbye() if (frame.label, frame.group) == (self.label, self.group):
+                self.membership.goodbye(now, frame.source)
+                self._at_latest(self.membership.next_deadline())
+            case AskTable() if frame.group == self.group and self.membership.table is not None:
+                self._say(source, self._table_frame(self.membership.table))
+            case Nak() if frame.stream in self.streams and frame.source != self.id:
+                self._answer(self.streams[frame.stream], frame, source)
+            case AskStamps() if frame.stream in self.streams and frame.source != self.id:
+                for stamp in self.streams[frame.stream].log.between(frame.first, frame.last):
+                    self._say(source, stamp)
+
+    def _on_sender_alive(self, now: float, frame: SenderAlive, source: Address) -> None:
+        stream = self.streams.get(frame.source)
+        if stream is None:
+            if self._ended.get(frame.source) or len(self.streams) >= limits.STREAMS_MAX:
+                return
+            stream = self._follow(now, frame.source, source)
+            self._beat_soon(now, spread=True)
+        elif frame.hello:
+            self._beat_soon(now, spread=True)
+        for state in frame.groups:
+            if state.group == self.group:
+                self.membership.learn_counter(state.version.counter)
+        stream.on_alive(now, frame, source)
+        self._at_latest(stream.next_deadline())
+
+    def _follow(self, now: float, id: int, address: Address) -> Stream:
+        stream = self.streams[id] = Stream(
+            id,
+            label=self.label,
+            group=self.group,
+            me=self.id,
+            address=address,
+            timings=self._timings,
+            random=self._random,
+            stats=self.stats,
+            beats=self._beats,
+            send=self._say,
+            tell=self.events.append,
+            settler=self._settler,
+            was_forgotten=id in self._ended,
+            now=now,
+        )
+        if self.leaving:
+            stream.leave()
+        self._share_window()
+        return stream
+
+    def _end_stream(self, id: int, *, goodbye: bool) -> None:
+        stream = self.streams.pop(id, None)
+        if stream is not None:
+            stream.end()
+            self._ended[id] = goodbye
+            while len(self._ended) > limits.REMEMBERED_MAX:
+                del self._ended[next(iter(self._ended))]
+            self._share_window()
+
+    def _on_alive(self, now: float, frame: Alive, source: Address) -> None:
+        if not self.membership.hear(now, frame, source):
+            return
+        # The keeper's answer is enough: if all answered, a hundred joiners would make ten thousand heartbeats.
+        if frame.hello and self.membership.is_keeper:
+            self._beat_soon(now)
+        if self.membership.lags(now, frame.source) and self.membership.table is not None:
+            self._say(source, self._table_frame(self.membership.table))
+        for heard in frame.heard:
+            stream = self.streams.get(heard.stream)
+            if stream is not None and heard.silent:
+                stream.consider_orphaned(now, self.membership.peers)
+        self._at_latest(self.membership.next_write())
+
+    def _on_table(self, now: float, frame: TableFrame) -> None:
+        if self.membership.offer(now, Table(frame.version, frame.members, frame.draining)):
+            self._beat_soon(now)
+        self._at_latest(self.membership.next_write())
+
+    def _answer(self, stream: Stream, nak: Nak, source: Address) -> None:
+        """Another receiver lacks frames of a stream whose sender is silent."""
+        budget = limits.REPAIR_BYTES_MAX // 4
+        for datagram in stream.holding.answer(nak):
+            budget -= len(datagram)
+            if budget < 0:
+                return
+            self._out.append((source, datagram))
+
+    # --- memory ---------------------------------------------------------------------------------------------------
+
+    def _has_room(self, now: float) -> bool:
+        """Memory seems full. Copies of what others own go first: they are only for inheriting, and can be asked for."""
+        if now >= self._make_room_at:
+            self._make_room_at = now + MAKE_ROOM_S
+            for stream in self.streams.values():
+                stream.drop_copies()
+            self._share_window()
+        return self._held <= limits.RECEIVED_BYTES
+
+    def _share_window(self) -> None:
+        """Half of the socket buffer is shared by all streams; less if memory is short."""
+        count = max(1, len(self.streams))
+        self._held = sum(stream.holding.bytes for stream in self.streams.values())
+        room = max(0, limits.RECEIVED_BYTES - self._held)
+        for stream in self.streams.values():
+            stream.intake.window = min(self._receive_bytes // 2, room) // count
+
+    # --- time -----------------------------------------------------------------------------------------------------
+
+    def wake(self, now: float) -> None:
+        """Whatever is due."""
+        if self.left:
+            return
+        self._notice_nap(now)
+        self._share_window()
+        table = self.membership.wake(now)
+        if table is not None:
+            self._say(Route.CONTROL, self._table_frame(table))
+            self.events.append(f"wrote table {table.version.counter} with {len(table.members)} members")
+            self._beat_at = now
+        peers = self.membership.peers
+        for stream in list(self.streams.values()):
+            newly_silent = stream.newly_silent(now)
+            stream.wake(now, peers)
+            if newly_silent:
+                self._beat_at = now
+            if stream.forgotten(now):
+                self._end_stream(stream.id, goodbye=False)
+        if now >= self._beat_at:
+            self._beat(now)
+        if self.leaving:
+            self._leave_if_done(now)
+        self._deadline = math.inf if self.left else self._find_deadline()
+        self._naps.expect(self._deadline)
+
+    def _find_deadline(self) -> float:
+        streams = min((stream.next_deadline() for stream in self.streams.values()), default=math.inf)
+        silence = min((stream.silent_at for stream in self.streams.values()), default=math.inf)
+        return min(self._beat_at, self.membership.next_deadline(), streams, silence)
+
+    def next_deadline(self) -> float:
+        return self._deadline
+
+    def take_outgoing(self) -> list[Datagram]:
+        outgoing, self._out = self._out, []
+        return outgoing
+
+    def _notice_nap(self, now: float) -> None:
+        nap = self._naps.slept(now)
+        if nap:
+            self.membership.forgive(nap)
+            for stream in self.streams.values():
+                stream.heard_at += nap
+
+    def _at_latest(self, when: float) -> None:
+        if when < self._deadline and not self.left:
+            self._deadline = when
+            self._naps.expect(when)
+
+    def _beat_soon(self, now: float, *, spread: bool = False) -> None:
+        """At once; or, where all receivers answer the same, spread over a time that grows with their number."""
+        wait = self._random.random() * SPREAD_S * len(self.membership.peers) if spread else 0.0
+        self._beat_at = min(self._beat_at, max(now + wait, self._beaten_at + PROMPT_S))
+        self._at_latest(self._beat_at)
+
+    def _beat(self, now: float) -> None:
+        """I am alive."""
+        first = self._beats.counter == 0
+        self._beaten_at = now
+        self._beat_at = now + self._timings.heartbeat
+        streams = self.streams.values()
+        self._say(
+            Route.CONTROL,
+            Alive(
+                self.id,
+                self.label,
+                self.group,
+                self.membership.weight,
+                self._beats.beat(now),
+                hello=first,
+                leaving=self.leaving,
+                version=self.membership.version,
+                heard=tuple(stream.heard(now) for stream in streams),
+                reports=tuple(stream.report(full=True) for stream in streams),
+            ),
+        )
+        for stream in streams:
+            stream.reported(now)
+
+    def _table_frame(self, table: Table) -> TableFrame:
+        return TableFrame(self.id, self.label, self.group, table.version, table.members, table.draining)
+
+    def _say(self, target: Target, frame: Control) -> None:
+        self._out.append((target, encode_control(frame, self._tag)))
+
+    def check_invariants(self) -> None:
+        self.membership.check_invariants()
+        self._beats.check_invariants()
+        for stream in self.streams.values():
+            stream.check_invariants()
+        assert len(self.streams) <= limits.STREAMS_MAX
+        assert len(self._ended) <= limits.REMEMBERED_MAX

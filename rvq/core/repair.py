@@ -1,0 +1,174 @@
+"""Gaps and the frames that fill them. Owns what is missing, when to ask again, and the frames that each side keeps.
+
+Knows no sockets and no clock.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from random import Random
+
+from sortedcontainers import SortedDict
+
+from rvq import limits
+
+ASK_S_FIRST = 0.002
+"""Before the first NAK: a frame that only overtook another needs no repair."""
+ASK_S_AGAIN = 0.02
+ASK_S_MAX = 0.4
+"""NAKs back off from `ASK_S_AGAIN` to this, doubling."""
+GAPS_MAX = 1024
+"""Gaps of one stream that are followed; the others are found again at the next heartbeat."""
+COMPACT_FRAMES = 512
+"""Sent frames that may be released before the list of them is copied."""
+
+
+class Gap:
+    """A run of missing sequences."""
+
+    __slots__ = ("ask_at", "asked", "last")
+
+    def __init__(self, last: int, ask_at: float, asked: int = 0) -> None:
+        self.last = last
+        self.ask_at = ask_at
+        self.asked = asked
+
+
+class Gaps:
+    """What one receiver lacks of one stream and wants."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._gaps: SortedDict[int, Gap] = SortedDict()
+
+    def __bool__(self) -> bool:
+        return bool(self._gaps)
+
+    def note(self, now: float, first: int, last: int, wait: float = ASK_S_FIRST) -> None:
+        """These are missing, and asked for after `wait`. What is followed already stays as it is."""
+        for begin, end in self._unknown(first, last):
+            if len(self._gaps) < GAPS_MAX:
+                self._gaps[begin] = Gap(end, now + wait * self._random.uniform(0.5, 1.5))
+
+    def filled(self, first: int, last: int) -> bool:
+        """These came, or are no longer wanted. True if they had been asked for."""
+        gaps = self._gaps
+        if not gaps or gaps.keys()[0] > last:
+            return False
+        asked = False
+        for begin in list(gaps.irange(None, last)):
+            gap = gaps[begin]
+            if gap.last < first:
+                continue
+            del gaps[begin]
+            if begin < first:
+                gaps[begin] = Gap(first - 1, gap.ask_at, gap.asked)
+            if gap.last > last:
+                gaps[last + 1] = Gap(gap.last, gap.ask_at, gap.asked)
+            asked = asked or gap.asked > 0
+        return asked
+
+    def due(self, now: float) -> tuple[int, ...]:
+        """The runs (first, last, first, last, ...) to ask for now. They are due again later and later."""
+        runs: list[int] = []
+        for begin, gap in self._gaps.items():
+            if gap.ask_at <= now:
+                runs += (begin, gap.last)
+                pause = min(ASK_S_MAX, ASK_S_AGAIN * 2 ** min(gap.asked, 8))
+                gap.asked += 1
+                gap.ask_at = now + pause * self._random.uniform(0.8, 1.2)
+                if len(runs) >= 2 * limits.NAK_RANGES_MAX:
+                    break
+        return tuple(runs)
+
+    def next_deadline(self) -> float:
+        return min((gap.ask_at for gap in self._gaps.values()), default=math.inf)
+
+    def _unknown(self, first: int, last: int) -> list[tuple[int, int]]:
+        """The parts of a run that no gap has."""
+        found = []
+        for begin in list(self._gaps.irange(None, last)):
+            end = self._gaps[begin].last
+            if end < first:
+                continue
+            if begin > first:
+                found.append((first, begin - 1))
+            first = end + 1
+        if first <= last:
+            found.append((first, last))
+        return found
+
+    def check_invariants(self) -> None:
+        below = 0
+        for first, gap in self._gaps.items():
+            assert below < first <= gap.last
+            below = gap.last
+
+
+class SentFrame:
+    """A frame that a sender keeps until all groups are done with it. A large message is many datagrams."""
+
+    __slots__ = ("asked_at", "asked_by", "cost", "datagrams", "first", "last", "multicast_at", "shards")
+
+    def __init__(self, first: int, last: int, datagrams: list[bytes], cost: int, shards: Sequence[int] | None) -> None:
+        self.first = first
+        self.last = last
+        self.datagrams = datagrams
+        self.cost = cost
+        self.shards = shards
+        self.asked_by = 0
+        self.asked_at = -math.inf
+        self.multicast_at = -math.inf
+        """When it was sent to everyone again."""
+
+
+class SentFrames:
+    """The frames that a sender keeps: consecutive, released from the oldest on."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self._frames: list[SentFrame] = []
+        self._firsts: list[int] = []
+        self._head = 0
+
+    def __len__(self) -> int:
+        return len(self._frames) - self._head
+
+    def __iter__(self) -> Iterator[SentFrame]:
+        return iter(self._frames[self._head :])
+
+    def add(self, frame: SentFrame) -> None:
+        self._frames.append(frame)
+        self._firsts.append(frame.first)
+        self.bytes += frame.cost
+
+    def release(self, done_to: int) -> None:
+        """Frames up to this sequence are done in all groups."""
+        frames = self._frames
+        head = self._head
+        while head < len(frames) and frames[head].last <= done_to:
+            self.bytes -= frames[head].cost
+            frames[head].datagrams = []
+            head += 1
+        self._head = head
+        if head > COMPACT_FRAMES and head > len(frames) // 2:
+            del frames[:head], self._firsts[:head]
+            self._head = 0
+
+    def overlapping(self, first: int, last: int) -> Iterator[SentFrame]:
+        """The frames with any of these sequences."""
+        place = max(self._head, bisect_right(self._firsts, first) - 1)
+        while place < len(self._frames) and self._frames[place].first <= last:
+            if self._frames[place].last >= first:
+                yield self._frames[place]
+            place += 1
+
+    def check_invariants(self) -> None:
+        kept = self._frames[self._head :]
+        assert self.bytes == sum(frame.cost for frame in kept)
+        assert self._firsts == [frame.first for frame in self._frames]
+        for older, newer in pairwise(kept):
+            assert older.last + 1 == newer.first

@@ -1,0 +1,577 @@
+"""A sending end: messages in, frames out, until all groups are done with them. Composes audience, stamps, flow, repair.
+
+Never picks a receiver: it stamps frames with the tables in force, keeps what is not done, and answers who asks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from random import Random
+from typing import Any
+
+from rvq import limits
+from rvq.core.audience import Audience, Ear, Group
+from rvq.core.backlog import Backlog
+from rvq.core.flow import Flow
+from rvq.core.lanes import Ownership, ownership
+from rvq.core.lease import Beats
+from rvq.core.machine import Address, Datagram, Route, Target
+from rvq.core.naps import Naps
+from rvq.core.progress import GroupDone
+from rvq.core.repair import SentFrame, SentFrames
+from rvq.core.stamps import ANSWER_MAX, Segment, Stamper, segments_of
+from rvq.core.stats import Stats
+from rvq.core.table import Table, TableView
+from rvq.errors import Closed, WireError
+from rvq.names import check_label
+from rvq.timings import Timings
+from rvq.wire.batch import (
+    NO_SHARD,
+    Record,
+    Records,
+    Stamped,
+    encode_batch,
+    encode_fragments,
+    encode_tail,
+    make_record,
+)
+from rvq.wire.codec import DATA_HEADER, decode_control, encode_control, peek, read_data_header
+from rvq.wire.frames import (
+    Alive,
+    AskProgress,
+    AskStamps,
+    AskTable,
+    Control,
+    Echo,
+    FrameType,
+    Goodbye,
+    GroupState,
+    LaneKey,
+    Nak,
+    Progress,
+    Report,
+    SenderAlive,
+    SenderGoodbye,
+    Stamp,
+    StreamReport,
+    TableFrame,
+    label_tag,
+)
+
+TAIL_S = 0.02
+"""Quiet after which a sender says how far its stream goes: so the loss of the last frames is noticed early."""
+PROMPT_S = 0.005
+"""Heartbeats out of turn are this far apart at least."""
+ECHOES_PER_FRAME = 64
+"""So that a heartbeat fits an Ethernet frame; one with more echoes is several frames."""
+MANY_ASK_S = 0.01
+"""A frame that two receivers ask for within this time is multicast."""
+TABLE_ASK_S = 0.05
+"""Pause between questions for a table that is not known."""
+
+
+class SenderMachine:
+    """One sender of one label."""
+
+    def __init__(
+        self,
+        label: str,
+        id: int,
+        *,
+        timings: Timings,
+        random: Random,
+        now: float,
+        wall_offset: float,
+        frame_bytes: int = limits.FRAME_BYTES_LOOPBACK,
+        window: int = limits.RETAINED_BYTES,
+    ) -> None:
+        self.label = check_label(label)
+        self.id = id
+        self.stats = Stats()
+        self.events: list[str] = []
+        self.last = 0
+        """The sequence of the last message that was put in a frame."""
+        self.closed = False
+        self._tag = label_tag(label)
+        self._timings, self._random = timings, random
+        self._wall_offset = wall_offset
+        self._frame_bytes = frame_bytes
+        self._window = window
+        self._audience = Audience(timings)
+        self._stamper = Stamper(id, label)
+        self._done: dict[str, GroupDone] = {}
+        self._flow = Flow(timings)
+        self._frames = SentFrames()
+        self._beats = Beats()
+        self._naps = Naps(timings.heartbeat)
+        self._backlog = Backlog()
+        self._outbox: deque[tuple[bytes, int]] = deque()
+        self._position = 0
+        """Bytes of the stream in frames that were made."""
+        self._sent_position = 0
+        """Bytes of the stream in frames that were sent."""
+        self._done_to = 0
+        self._ask_table_at = now
+        self._beat_at = now
+        self._tail_at = math.inf
+        self._tail_pause = TAIL_S
+        self._beaten_at = -math.inf
+        self._out: list[Datagram] = []
+        self._deadline = now
+
+    # --- messages in ----------------------------------------------------------------------------------------------
+
+    @property
+    def has_room(self) -> bool:
+        """May more be submitted? Retained and waiting messages are bounded together."""
+        return (
+            self._frames.bytes + self._backlog.bytes < self._window and len(self._backlog) < limits.UNSENT_MESSAGES_MAX
+        )
+
+    @property
+    def frame_is_full(self) -> bool:
+        """There is enough waiting for a whole frame: no use in waiting for more."""
+        return self._backlog.bytes >= self._frame_bytes
+
+    def submit(
+        self, now: float, body: Any, *, key: str | bytes | None = None, headers: dict[str, Any] | None = None
+    ) -> None:
+        """Take one message. Raises BadMessage and MessageTooLarge."""
+        self.submit_record(make_record(body, key, headers))
+
+    def submit_records(self, records: Records) -> None:
+        """Take messages that are packed already."""
+        if self.closed:
+            raise Closed(f"this sender of {self.label!r} is closed: open another")
+        self._backlog.extend(records)
+        self.stats.inserted += len(records.datas)
+
+    def submit_record(self, record: Record) -> None:
+        """Take one message that is packed already."""
+        if self.closed:
+            raise Closed(f"this sender of {self.label!r} is closed: open another")
+        self._backlog.add(record)
+        self.stats.inserted += 1
+
+    def flush(self, now: float) -> None:
+        """Send what the windows allow."""
+        self._pump(now)
+
+    @property
+    def all_done(self) -> bool:
+        """Every message that was submitted is done in every group."""
+        return not self._backlog and (self.last == 0 or self._done_to >= self.last)
+
+    @property
+    def undone(self) -> int:
+        """Messages that were submitted and are not done in every group."""
+        sent = max((done.undone(self.last, self._shard_of) for done in self._done.values()), default=self.last)
+        return len(self._backlog) + sent
+
+    def is_done(self, group: str, sequence: int) -> bool:
+        done = self._done.get(group)
+        return done is not None and done.is_done(sequence, self._shard_of)
+
+    @property
+    def waiting_for(self) -> str | None:
+        """Why nothing can be sent, in words; None if it can."""
+        groups = self._audience.groups.values()
+        if not self._done:
+            return f"nobody listens to {self.label!r}: start a receiver (rvq-listen {self.label})"
+        held = [group.name for group in groups if group.name in self._done and group.held]
+        if held:
+            names = ", ".join(repr(name) for name in held)
+            return f"nobody of group {names} is left on {self.label!r}: start a receiver of it"
+        if self._outbox or not self.has_room:
+            return f"receivers of {self.label!r} are slower: the window is full"
+        return None
+
+    @property
+    def tables(self) -> dict[str, TableView]:
+        """The table in force of each group, as it is stamped."""
+        return {
+            group.name: TableView(group.table.version, tuple(member.id for member in group.members))
+            for group in self._audience.groups.values()
+            if group.table is not None and group.members
+        }
+
+    def close(self, now: float) -> None:
+        """Say goodbye. Nothing may be undone, or it is given up."""
+        if not self.closed:
+            self.closed = True
+            for _ in range(2):
+                self._say(Route.CONTROL, SenderGoodbye(self.id, self.label))
+            self._deadline = math.inf
+
+    # --- frames out -----------------------------------------------------------------------------------------------
+
+    def _pump(self, now: float) -> None:
+        outbox, out, flow = self._outbox, self._out, self._flow
+        sent = False
+        while True:
+            while outbox and flow.may_send(self._sent_position, outbox[0][1]):
+                datagram, cost = outbox.popleft()
+                self._sent_position += cost
+                out.append((Route.DATA, datagram))
+                sent = True
+            if outbox or not self._backlog or self._is_held():
+                break
+            self._make_frame(now)
+        # Also when nothing could be sent: only a probe shows that what was in flight is lost.
+        if sent or (outbox and self._tail_at == math.inf):
+            self._tail_pause = TAIL_S
+            self._tail_at = now + TAIL_S
+            self._at_latest(self._tail_at)
+
+    def _is_held(self) -> bool:
+        return not self._done or any(self._audience.groups[name].held for name in self._done)
+
+    def _make_frame(self, now: float) -> None:
+        """The next messages in one frame; a large one in many."""
+        backlog = self._backlog
+        if backlog.has_keys and not self._stamper.keyed:
+            self._switch_to_keys(now)
+        room = self._frame_bytes - DATA_HEADER.size
+        size = DATA_HEADER.size + backlog.bytes
+        records = backlog.take(room, limits.FRAME_MESSAGES_MAX)
+        if not records.datas:
+            record = backlog.take_one()
+            datagrams = encode_fragments(self._stamped(now, self._position), record, self._frame_bytes)
+            costs = [len(datagram) + limits.DATAGRAM_COST_BYTES for datagram in datagrams]
+            self._keep([record.shard], datagrams, costs)
+            return
+        # The position in a frame's header is where it ends, so its size is needed before it is made: at most this.
+        cost = size - backlog.bytes + limits.DATAGRAM_COST_BYTES
+        self._keep(records.shards, [encode_batch(self._stamped(now, self._position + cost), records)], [cost])
+
+    def _stamped(self, now: float, position: int) -> Stamped:
+        first = self.last + 1
+        sent_at = now + self._wall_offset
+        return Stamped(self._tag, self._stamper.newest, self.id, first, sent_at, self._done_to, position)
+
+    def _keep(self, shards: list[int], datagrams: list[bytes], costs: list[int]) -> None:
+        first, self.last = self.last + 1, self.last + len(shards)
+        cost = sum(costs)
+        self._frames.add(SentFrame(first, self.last, datagrams, cost, shards if self._stamper.keyed else None))
+        self._outbox.extend(zip(datagrams, costs, strict=True))
+        self._position += cost
+        self.stats.routed += len(shards)
+
+    def _shard_of(self, sequence: int) -> int:
+        for frame in self._frames.overlapping(sequence, sequence):
+            return NO_SHARD if frame.shards is None else frame.shards[sequence - frame.first]
+        return NO_SHARD
+
+    def _say(self, target: Target, frame: Control) -> None:
+        self._out.append((target, encode_control(frame, self._tag)))
+
+    # --- frames in ------------------------------------------------------------------------------------------------
+
+    def receive(self, now: float, datagram: bytes, source: Address) -> None:
+        """A datagram came. Bad ones are counted."""
+        if self.closed:
+            return
+        self._notice_nap(now)
+        try:
+            kind, tag = peek(datagram)
+            if kind < FrameType.ALIVE or tag != self._tag:
+                return
+            self._on_control(now, decode_control(datagram), source)
+        except WireError:
+            self.stats.bad_frames += 1
+
+    def _on_control(self, now: float, frame: Control, source: Address) -> None:
+        match frame:
+            case Report():
+                self._on_report(now, frame.source, frame.report)
+            case Alive() if frame.label == self.label:
+                self._on_alive(now, frame, source)
+            case Nak() if frame.stream == self.id:
+                self._on_nak(now, frame, source)
+            case AskStamps() if frame.stream == self.id:
+                self._on_ask_stamps(frame, source)
+            case AskProgress() if frame.stream == self.id:
+                self._on_ask_progress(now, frame, source)
+            case TableFrame() if frame.label == self.label:
+                self._audience.offer(frame.group, Table(frame.version, frame.members, frame.draining))
+                self._settle(now, frame.group)
+            case Goodbye() if frame.label == self.label:
+                if self._audience.goodbye(frame.source):
+                    self._settle(now, frame.group)
+
+    def _on_alive(self, now: float, frame: Alive, source: Address) -> None:
+        heard = next((heard for heard in frame.heard if heard.stream == self.id), None)
+        ear = self._audience.hear(now, frame, source, heard, self._beats.sent_at)
+        if ear is None:
+            return
+        self._flow.heard(now, ear.id)
+        if heard is None or frame.hello:
+            self._beat_soon(now)
+        if self._audience.lacks_table(ear) and now >= self._ask_table_at:
+            self._ask_table_at = now + TABLE_ASK_S
+            self._say(source, AskTable(self.id, ear.group, ear.version))
+        for report in frame.reports:
+            if report.stream == self.id:
+                self._on_report(now, ear.id, report)
+        group = self._audience.groups[ear.group]
+        if group.held or self._is_unsettled(group, ear):
+            self._settle(now, ear.group)
+
+    def _is_unsettled(self, group: Group, ear: Ear) -> bool:
+        """Does a heartbeat say anything that those in force do not reflect?"""
+        table = group.table
+        if table is None or ear.version != table.version:
+            return True
+        if not table.has(ear.id):
+            return False
+        in_force = ear.id in group.everyone
+        return in_force == (ear.struck or ear.gone) or (ear.leaving and ear.id not in group.draining)
+
+    def _on_report(self, now: float, receiver: int, report: StreamReport) -> None:
+        ear = self._audience.ears.get(receiver)
+        if report.stream != self.id or ear is None or ear.group not in self._done:
+            return
+        self._flow.report(now, receiver, report.taken, report.window)
+        done = self._done[ear.group]
+        moved = [done.merge(lane, self.last) for lane in report.lanes]
+        if any(moved):
+            self._advance(now)
+        self._pump(now)
+
+    def _advance(self, now: float) -> None:
+        """Some group is done with more: let go of what all are done with."""
+        done_to = min(done.done_to for done in self._done.values())
+        if done_to > self._done_to:
+            self.stats.acked += done_to - self._done_to
+            self._done_to = done_to
+            self._frames.release(done_to)
+        oldest = min(done.oldest_stamp for done in self._done.values())
+        if oldest > self._stamper.oldest:
+            self._stamper.close_before(oldest)
+            if self._stamper.keyed:
+                self._beat_soon(now)  # keyed messages of the next segment wait for this
+        if self.all_done:
+            self._tail_at = math.inf
+
+    def _on_nak(self, now: float, nak: Nak, source: Address) -> None:
+        budget = min(limits.REPAIR_BYTES_MAX, max(self._flow.window_of(nak.source) // 2, limits.DATAGRAM_BYTES_MAX))
+        wanted = [
+            (frame, frame.datagrams)
+            for first, last in zip(nak.runs[::2], nak.runs[1::2], strict=True)
+            for frame in self._frames.overlapping(first, last)
+        ]
+        wanted += [
+            (frame, [frame.datagrams[part] for part in parts if part < len(frame.datagrams)])
+            for sequence, parts in nak.fragments
+            for frame in self._frames.overlapping(sequence, sequence)
+        ]
+        for frame, datagrams in wanted:
+            if now - frame.multicast_at < MANY_ASK_S:
+                continue  # it is on its way to everyone
+            target: Target = source
+            if frame.asked_by != nak.source and now - frame.asked_at < MANY_ASK_S:
+                target = Route.DATA
+                frame.multicast_at = now
+            frame.asked_by, frame.asked_at = nak.source, now
+            for datagram in datagrams:
+                budget -= len(datagram)
+                if budget < 0:
+                    return
+                self.stats.repaired += 1
+                self._out.append((target, datagram))
+
+    def _on_ask_stamps(self, ask: AskStamps, source: Address) -> None:
+        wanted = range(max(ask.first, self._stamper.oldest), min(ask.last, self._stamper.newest) + 1)
+        for number in wanted[:ANSWER_MAX]:
+            self._say(source, self._stamper.open[number])
+
+    def _on_ask_progress(self, now: float, ask: AskProgress, source: Address) -> None:
+        """An heir starts on the answer, so a lane is left out until its former owners must have stopped."""
+        done = self._done.get(ask.group)
+        if done is None:
+            return
+        segments = segments_of(self._stamper.open.values(), ask.group)
+        owners: dict[int, list[Ownership]] = {}
+        answer = []
+        for key in ask.lanes:
+            progress = done.progress(key)
+            if progress is not None and self._may_answer(now, ask.source, key, segments, owners):
+                answer.append(progress)
+        if answer:
+            self._say(source, Progress(self.id, ask.nonce, tuple(answer)))
+
+    def _may_answer(
+        self, now: float, asker: int, key: LaneKey, segments: list[Segment], owners: dict[int, list[Ownership]]
+    ) -> bool:
+        if key.stamp not in owners:
+            index = next((i for i, segment in enumerate(segments) if segment.stamp == key.stamp), None)
+            owners[key.stamp] = [] if index is None else ownership(segments, index)
+        owned = owners[key.stamp]
+        if key.slot >= len(owned) or owned[key.slot].owner != asker:
+            return False
+        return all(self._audience.has_stopped(now, loss, segments) for loss in owned[key.slot].losses)
+
+    # --- switching ------------------------------------------------------------------------------------------------
+
+    def _settle(self, now: float, name: str) -> None:
+        """Judge a group again, and stamp it if those in force changed."""
+        audience = self._audience
+        if name not in audience.groups:
+            return
+        group = audience.groups[name]
+        was_held, before = group.held, group.everyone
+        if audience.settle(now, name):
+            self._switch(now, group, before)
+        if was_held != group.held:
+            self._tell_hold(group)
+            self._beat_soon(now)
+        if not group.held:
+            self._pump(now)
+
+    def _switch(self, now: float, group: Group, before: frozenset[int]) -> None:
+        after = group.everyone
+        silent = tuple(self._audience.silences(now, before, after))
+        gone = tuple(sorted(before - after - {silence.id for silence in silent}))
+        assert group.table is not None
+        stamp = self._stamper.switch(
+            self.last + 1, group.name, group.table.version, group.members, group.draining, silent, gone
+        )
+        self._open_segment(stamp, group.name)
+        in_force = frozenset().union(*(group.everyone for group in self._audience.groups.values()))
+        self._flow.admit(now, in_force, self._sent_position)
+        self._announce(now, stamp)
+        names = " ".join(f"{member.id:016x}"[:4] for member in group.members)
+        self.events.append(f"stamp {stamp.number} from {stamp.at}: {group.name} [{names}]")
+
+    def _switch_to_keys(self, now: float) -> None:
+        stamp = self._stamper.switch_to_keys(self.last + 1)
+        for name in self._done:
+            self._open_segment(stamp, name)
+        self._announce(now, stamp)
+
+    def _open_segment(self, stamp: Stamp, name: str) -> None:
+        done = self._done.get(name)
+        if done is None:
+            done = self._done[name] = GroupDone(stamp.at)
+        done.switch(stamp.number, stamp.at, stamp.keyed, self._stamper.groups[name].members)
+
+    def _announce(self, now: float, stamp: Stamp) -> None:
+        """Ahead of the frames that it is for, on the same way."""
+        self._advance(now)
+        self._say(Route.DATA, stamp)
+        self._beat_soon(now)
+
+    def _tell_hold(self, group: Group) -> None:
+        if group.name in self._done:
+            text = "nobody is left: holding messages" if group.held else "somebody is there again"
+            self.events.append(f"group {group.name}: {text}")
+
+    # --- time -----------------------------------------------------------------------------------------------------
+
+    def wake(self, now: float) -> None:
+        """Whatever is due."""
+        if self.closed:
+            return
+        self._notice_nap(now)
+        if now >= self._beat_at:
+            for name in list(self._audience.groups):
+                self._settle(now, name)
+            self._flow.find_slowest(now)
+            self._audience.tidy(now)
+            self._beat(now)
+            self._pump(now)
+        if now >= self._tail_at:
+            self._send_tail(now)
+        self._deadline = min(self._beat_at, self._tail_at)
+        self._naps.expect(self._deadline)
+
+    def next_deadline(self) -> float:
+        return self._deadline
+
+    def take_outgoing(self) -> list[Datagram]:
+        outgoing, self._out = self._out, []
+        return outgoing
+
+    def _notice_nap(self, now: float) -> None:
+        nap = self._naps.slept(now)
+        if nap:
+            self._audience.forgive(nap)
+            self._flow.forgive(nap)
+
+    def _at_latest(self, when: float) -> None:
+        if when < self._deadline:
+            self._deadline = when
+            self._naps.expect(when)
+
+    def _beat_soon(self, now: float) -> None:
+        self._beat_at = min(self._beat_at, max(now, self._beaten_at + PROMPT_S))
+        self._at_latest(self._beat_at)
+
+    def _beat(self, now: float) -> None:
+        """Heartbeat: how far the stream goes, what is done, who was heard."""
+        self._beaten_at = now
+        self._beat_at = now + self._timings.heartbeat
+        counter = self._beats.beat(now)
+        echoes = self._echoes()
+        groups = tuple(self._group_state(name) for name in self._done)
+        for start in range(0, max(1, len(echoes)), ECHOES_PER_FRAME):
+            self._say(
+                Route.CONTROL,
+                SenderAlive(
+                    self.id,
+                    self.label,
+                    counter,
+                    hello=not self._audience.ears,
+                    last=self.last,
+                    position=self._sent_position,
+                    oldest_stamp=self._stamper.oldest,
+                    newest_stamp=self._stamper.newest,
+                    groups=groups,
+                    echoes=echoes[start : start + ECHOES_PER_FRAME],
+                ),
+            )
+
+    def _group_state(self, name: str) -> GroupState:
+        group = self._audience.groups[name]
+        assert group.table is not None
+        return GroupState(name, group.table.version, self._done[name].done_to, group.held)
+
+    def _echoes(self) -> tuple[Echo, ...]:
+        echoes = []
+        for group in self._audience.groups.values():
+            for receiver in sorted(group.everyone):
+                ear = self._audience.ears.get(receiver)
+                if ear is not None and ear.counter and not ear.struck and not ear.gone:
+                    ear.echoed_at = ear.heard_at
+                    echoes.append(Echo(receiver, ear.counter))
+        return tuple(echoes)
+
+    def _send_tail(self, now: float) -> None:
+        """A probe behind the data, further and further apart while nothing changes."""
+        if self.all_done or not self.last:
+            self._tail_at = math.inf
+            return
+        self._tail_pause = min(2 * self._tail_pause, self._timings.heartbeat)
+        self._tail_at = now + self._tail_pause
+        position = self._sent_position
+        sent_last = self.last if not self._outbox else self._last_sent()
+        if sent_last:
+            stamped = self._stamped(now, position)._replace(first=sent_last)
+            self._out.append((Route.DATA, encode_tail(stamped)))
+
+    def _last_sent(self) -> int:
+        """The last sequence of which everything has left the outbox."""
+        return read_data_header(self._outbox[0][0]).first - 1
+
+    def check_invariants(self) -> None:
+        self._audience.check_invariants()
+        self._stamper.check_invariants()
+        self._flow.check_invariants()
+        self._frames.check_invariants()
+        self._beats.check_invariants()
+        for done in self._done.values():
+            done.check_invariants()
+        assert self._done_to == min((done.done_to for done in self._done.values()), default=0)
+        assert self._sent_position + sum(cost for _, cost in self._outbox) == self._position
+        self._backlog.check_invariants()

@@ -1,0 +1,608 @@
+"""One stream as one receiver follows it. Owns its stamps, the lanes that are ours, the lease, and what is asked.
+
+Composes `holding` (frames), `work` (messages) and `lease`. Frames to send are appended to the receiver's outgoing list.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from random import Random
+
+from rvq import limits
+from rvq.core.flow import Intake
+from rvq.core.holding import HeldFrame, Holding
+from rvq.core.lanes import Lane, Ownership, heir_may_ask_at, ownership
+from rvq.core.lease import Beats, Lease
+from rvq.core.machine import Address
+from rvq.core.membership import Peer
+from rvq.core.repair import ASK_S_FIRST
+from rvq.core.runs import DoneRuns
+from rvq.core.stamps import Segment, StampLog
+from rvq.core.stats import Stats
+from rvq.core.work import Work
+from rvq.errors import WireError
+from rvq.message import Settler
+from rvq.timings import Timings
+from rvq.wire.batch import NO_SHARD
+from rvq.wire.frames import (
+    AskProgress,
+    AskStamps,
+    Control,
+    DataHeader,
+    FrameType,
+    Heard,
+    LaneKey,
+    Nak,
+    Progress,
+    Report,
+    SenderAlive,
+    Stamp,
+    StreamReport,
+)
+
+STAMPS_S = 0.002
+"""Before unknown stamps are asked for: they come on the same way as the frames, just before them."""
+ASK_S_MIN, ASK_S_MAX = 0.03, 0.4
+"""Questions are repeated after the first, doubling up to the second."""
+CONTROL_GAP_S = 0.03
+"""A heartbeat can overtake the data that it speaks of, by another socket: wait this long before asking for that."""
+FORGET_S = 60.0
+"""How long a stream whose sender is silent is remembered, in case it was only stopped."""
+
+Send = Callable[[Address, Control], None]
+
+
+class Question:
+    """When to ask, and ask again."""
+
+    __slots__ = ("at", "pause")
+
+    def __init__(self) -> None:
+        self.at = math.inf
+        self.pause = ASK_S_MIN
+
+    def want(self, at: float) -> None:
+        """There is something to ask, from that time on."""
+        if self.at == math.inf:
+            self.at, self.pause = at, ASK_S_MIN
+
+    def asked(self, now: float) -> None:
+        self.at = now + self.pause
+        self.pause = min(ASK_S_MAX, 2 * self.pause)
+
+    def answered(self) -> None:
+        self.at = math.inf
+
+
+class Stream:
+    """One sender's messages to one label, at one receiver of one group."""
+
+    def __init__(
+        self,
+        id: int,
+        *,
+        label: str,
+        group: str,
+        me: int,
+        address: Address,
+        timings: Timings,
+        random: Random,
+        stats: Stats,
+        beats: Beats,
+        send: Send,
+        tell: Callable[[str], None],
+        settler: Settler | None,
+        was_forgotten: bool,
+        now: float,
+    ) -> None:
+        self.id, self.label, self.group, self.me = id, label, group, me
+        self.address = address
+        self.settler = settler
+        self.log = StampLog(group)
+        self.lease = Lease(timings)
+        self.holding = Holding(random, stats)
+        self.work = Work(stats)
+        self.intake = Intake()
+        self.lanes: dict[LaneKey, Lane] = {}
+        self.counter = 0
+        self.heard_at = now
+        self.last = 0
+        self.held = False
+        self.leaving = False
+        self.report_at = math.inf
+        self.given_up = False
+        self._timings, self._random, self._stats, self._beats = timings, random, stats, beats
+        self._send, self._tell = send, tell
+        self._was_forgotten = was_forgotten
+        self._own: dict[int, list[Lane]] = {}
+        """The lanes that are mine by segment, granted or not."""
+        self._unknown: list[tuple[DataHeader, bytes]] = []
+        self._echo = (0, 0)
+        self._orphaned_at = -math.inf
+        self._reported_at = -math.inf
+        self._lost_lanes = False
+        self._stamps_question, self._lanes_question = Question(), Question()
+        self._nonces: dict[int, float] = {}
+        self._confirmed: dict[LaneKey, DoneRuns] = {}
+        """What the sender knows as done of my lanes, by its own word."""
+
+    # --- data -----------------------------------------------------------------------------------------------------
+
+    def on_data(self, now: float, header: DataHeader, datagram: bytes) -> None:
+        """A batch, a fragment or a tail. Raises WireError."""
+        if self.intake.take(header.position):
+            self.report_at = now
+        if header.stamp > self.log.complete_to:
+            if len(self._unknown) < limits.UNKNOWN_FRAMES_MAX and header.type != FrameType.TAIL:
+                self._unknown.append((header, datagram))
+            self.log.announced = max(self.log.announced, header.stamp)
+            self._stamps_question.want(now + STAMPS_S)
+            return
+        if header.done_to > self.work.done_to:
+            self._raise_done(header.done_to)
+        if header.type == FrameType.TAIL:
+            self._notice(now, header.first)
+            self.report_at = min(self.report_at, now)
+            return
+        first = header.first
+        last = first + header.count - 1
+        if first > self.last + 1:
+            self._notice(now, first - 1)
+        if last > self.last:
+            self.last = last
+        if last <= self.work.done_to:
+            self._stats.duplicates += 1
+            return
+        if header.type == FrameType.DATA:
+            frame = self.holding.add(header, datagram)
+        elif header.type == FrameType.FRAGMENT:
+            frame = self.holding.add_part(now, header, datagram)
+        else:
+            raise WireError(f"a data frame of the unknown type {header.type}")
+        if frame is not None:
+            self._offer(now, frame)
+        elif header.type == FrameType.DATA:
+            self._stats.duplicates += 1
+
+    def _offer(self, now: float, frame: HeldFrame) -> None:
+        """A frame goes to each lane of mine that it can have messages for."""
+        segment = self.log.segment_of_stamp(frame.stamp)
+        if segment is None:
+            self.holding.drop(frame.first)
+            return
+        for lane in self._own.get(segment.stamp, ()):
+            if lane.granted:
+                self.work.add(lane, frame)
+        # A sender that sees keys cannot tell which lanes a frame has nothing for: they are reported like progress.
+        if segment.keyed and self.work.reported:
+            self._report_soon(now + self._timings.report)
+        if self.work.spoilt:
+            self.ask_again_for_spoilt(now)
+
+    def ask_again_for_spoilt(self, now: float) -> None:
+        """Frames that turned out to be unreadable are missing again."""
+        spoilt, self.work.spoilt = self.work.spoilt, []
+        for frame in spoilt:
+            self._stats.bad_frames += 1
+            self.holding.drop(frame.first)
+            self.holding.gaps.note(now, frame.first, frame.last)
+
+    def _notice(self, now: float, last: int, wait: float = ASK_S_FIRST) -> None:
+        """The stream goes up to `last` at least: what I have not heard of is missing, if it can be mine."""
+        if last <= self.last:
+            return
+        first, self.last = self.last + 1, last
+        self._want(now, first, last, wait)
+
+    def _want(self, now: float, first: int, last: int, wait: float) -> None:
+        for segment in self.log.segments:
+            begin = max(first, segment.at, self.work.done_to + 1)
+            end = last if segment.end is None else min(last, segment.end)
+            if begin > end:
+                continue
+            lanes = self._own.get(segment.stamp, ())
+            if any(_can_own(lane, begin, end) for lane in lanes):
+                self.holding.gaps.note(now, begin, end, wait)
+            else:
+                self._pass_over(lanes, begin, end)
+
+    def _search(self, now: float, wait: float) -> None:
+        """Look again for what is missing in my lanes: after an inheritance, and at each heartbeat of the sender."""
+        for lanes in self._own.values():
+            open_lanes = [lane for lane in lanes if not lane.has_all(self.last)]
+            if not open_lanes:
+                continue
+            segment = open_lanes[0].segment
+            end = self.last if segment.end is None else min(self.last, segment.end)
+            begin = max(self.work.done_to, min(lane.done.floor for lane in open_lanes)) + 1
+            for hole in list(self.holding.holes(begin, end)):
+                if any(_can_own(lane, *hole) and not lane.done.covers_run(*hole) for lane in open_lanes):
+                    self.holding.gaps.note(now, *hole, wait)
+                else:
+                    self._pass_over(open_lanes, *hole)
+
+    def _pass_over(self, lanes: Iterable[Lane], first: int, last: int) -> None:
+        """Nothing of these lanes is between here: as good as done."""
+        for lane in lanes:
+            lane.done.merge(0, (first, last))
+            self.work.reported[lane] = None
+
+    # --- what the sender says -------------------------------------------------------------------------------------
+
+    def on_alive(self, now: float, frame: SenderAlive, address: Address) -> None:
+        """The sender's heartbeat."""
+        self.address = address
+        if frame.counter > self.counter:
+            self.counter = frame.counter
+            self.heard_at = now
+            self.lease.end_orphan()
+            if self.given_up:
+                self.given_up = False
+                self._tell(f"sender {self.id:016x} is back")
+        if self.log.announce(frame.oldest_stamp, frame.newest_stamp):
+            self._derive(now)
+        if self.log.missing():
+            self._stamps_question.want(now + STAMPS_S)
+        for state in frame.groups:
+            if state.group == self.group:
+                if frame.counter == self.counter:
+                    self.held = state.held
+                self._raise_done(state.done_to)
+        for echo in frame.echoes:
+            if echo.id == self.me and echo.counter > self._echo[0]:
+                self._echo = (echo.counter, frame.newest_stamp)
+        self._renew()
+        if frame.last > self.last and self.log.knows(frame.newest_stamp):
+            self._notice(now, frame.last, CONTROL_GAP_S)
+        self.holding.sweep(self.work.done_to)
+        self._search(now, CONTROL_GAP_S)
+
+    def on_stamp(self, now: float, stamp: Stamp) -> None:
+        """A switch of the stream, or an older one that I asked for."""
+        if self.log.learn(now, stamp):
+            self.lease.end_orphan()
+            self._derive(now)
+        if self.log.missing() is None:
+            self._stamps_question.answered()
+        self._renew()
+
+    def on_progress(self, now: float, frame: Progress) -> None:
+        """The sender's answer: what is done of lanes that I inherit, or that I leave."""
+        asked_at = self._nonces.get(frame.nonce)
+        if asked_at is None:
+            return
+        inherited = 0
+        for stamp, slot, floor, runs in frame.lanes:
+            key = LaneKey(stamp, slot)
+            lane = self.lanes.get(key)
+            if lane is None or not lane.mine:
+                continue
+            self._confirmed.setdefault(key, DoneRuns(floor)).merge(floor, runs)
+            if not lane.granted and asked_at >= lane.may_ask_at:
+                lane.done.merge(floor, runs)
+                lane.granted, lane.asked_at = True, asked_at
+                self._begin(now, lane)
+                inherited += 1
+        if inherited:
+            self._tell(f"inherited {inherited} lanes of {self.id:016x}")
+            self._search(now, 0.0)
+        if not self._lanes_to_ask(now):
+            self._lanes_question.answered()
+            self._ask_lanes_when_due()
+
+    def _renew(self) -> None:
+        """An echo counts once every stamp is known up to the one that its heartbeat carried."""
+        counter, newest = self._echo
+        if counter and self.log.knows(newest):
+            self.lease.renew(self._beats.sent_at(counter))
+
+    def _raise_done(self, done_to: int) -> None:
+        if done_to <= self.work.done_to:
+            return
+        self.work.raise_done(done_to, self.lanes.values(), self._lost_lanes)
+        self.holding.drop_to(done_to)
+        self.last = max(self.last, done_to)
+
+    # --- who owns what --------------------------------------------------------------------------------------------
+
+    def _derive(self, now: float) -> None:
+        """Stamps changed: find out which lanes are mine."""
+        segments = self.log.segments
+        stamps = {segment.stamp for segment in segments}
+        for key in [key for key in self.lanes if key.stamp not in stamps]:
+            self.work.forget(self.lanes.pop(key))
+            self._confirmed.pop(key, None)
+        self._own = {}
+        for index, segment in enumerate(segments):
+            for slot, owned in enumerate(ownership(segments, index)):
+                lane = self.lanes.get(LaneKey(segment.stamp, slot))
+                if owned.owner == self.me:
+                    self._keep(now, segment, slot, owned, lane)
+                elif lane is not None and lane.mine:
+                    lane.lose()
+                    self._lost_lanes = True
+                    self._tell(f"lost lane {lane.stamp}/{lane.slot} of {self.id:016x}")
+        self._search(now, CONTROL_GAP_S)
+        self._process_unknown(now)
+        self._ask_lanes_when_due()
+
+    def _keep(self, now: float, segment: Segment, slot: int, owned: Ownership, lane: Lane | None) -> None:
+        if lane is None:
+            lane = self.lanes[LaneKey(segment.stamp, slot)] = Lane(self, segment, slot)
+        lane.segment, lane.end = segment, segment.end
+        self._own.setdefault(segment.stamp, []).append(lane)
+        if lane.mine and len(owned.losses) == lane.losses:
+            return
+        lane.mine, lane.losses = True, len(owned.losses)
+        lane.inherited = bool(owned.losses) or self._was_forgotten
+        lane.granted = not lane.inherited
+        lane.may_ask_at = max(now, heir_may_ask_at(owned.losses, self.log.learned_at, self._timings))
+        if lane.granted:
+            self._begin(now, lane)
+
+    def _begin(self, now: float, lane: Lane) -> None:
+        """A lane can be worked on: whatever is here of it goes in line."""
+        self.work.resume(lane)
+        end = self.last if lane.end is None else lane.end
+        for frame in self.holding.within(lane.at, end):
+            self.work.add(lane, frame)
+        if self.work.spoilt:
+            self.ask_again_for_spoilt(now)
+
+    def _process_unknown(self, now: float) -> None:
+        ready = [(header, data) for header, data in self._unknown if header.stamp <= self.log.complete_to]
+        if ready:
+            self._unknown = [pair for pair in self._unknown if pair[0].stamp > self.log.complete_to]
+            for header, datagram in ready:
+                try:
+                    self.on_data(now, header, datagram)
+                except WireError:
+                    self._stats.bad_frames += 1
+
+    def end(self) -> None:
+        """The stream is over: nothing of it is anyone's any more."""
+        for lane in self.lanes.values():
+            lane.lose()
+
+    def drop_copies(self) -> None:
+        """Memory is short: drop frames in which nothing is left for me to do."""
+        mine = {first for lane in self.lanes.values() for first in lane.pieces}
+        for first in [first for first in self.holding.frames if first not in mine]:
+            self.holding.drop(first)
+
+    # --- asking ---------------------------------------------------------------------------------------------------
+
+    def _lanes_to_ask(self, now: float) -> list[LaneKey]:
+        inherited = [key for key, lane in self.lanes.items() if lane.mine and not lane.granted]
+        due = [key for key in inherited if self.lanes[key].may_ask_at <= now]
+        return due + [key for key in self._to_confirm() if key not in due]
+
+    def _to_confirm(self) -> list[LaneKey]:
+        """A leaving receiver has its progress confirmed by the sender."""
+        if not self.leaving:
+            return []
+        return [key for key, lane in self.lanes.items() if lane.startable and not self._is_confirmed(key, lane)]
+
+    def _is_confirmed(self, key: LaneKey, lane: Lane) -> bool:
+        """Does the sender know all that is done here?"""
+        confirmed = self._confirmed.setdefault(key, DoneRuns(self.work.done_to))
+        confirmed.merge(self.work.done_to, ())
+        progress = lane.progress()
+        if progress.floor > confirmed.floor:
+            return False
+        runs = zip(progress.runs[::2], progress.runs[1::2], strict=True)
+        return all(confirmed.covers_run(first, last) for first, last in runs)
+
+    def _ask_lanes_when_due(self) -> None:
+        waiting = [lane.may_ask_at for lane in self.lanes.values() if lane.mine and not lane.granted]
+        if self._to_confirm():
+            waiting.append(0.0)
+        if waiting:
+            self._lanes_question.want(min(waiting))
+
+    def leave(self) -> None:
+        """The receiver leaves: from now on its progress is to be confirmed."""
+        self.leaving = True
+        self._ask_lanes_when_due()
+
+    def _ask_lanes(self, now: float) -> None:
+        lanes = self._lanes_to_ask(now)[: limits.REPORT_LANES_MAX]
+        if not lanes:
+            self._lanes_question.answered()
+            self._ask_lanes_when_due()
+            return
+        self.send_report(now)
+        nonce = self._random.getrandbits(62)
+        self._nonces[nonce] = now
+        while len(self._nonces) > 16:
+            del self._nonces[next(iter(self._nonces))]
+        self._lanes_question.asked(now)
+        self._send(self.address, AskProgress(self.me, self.id, self.group, nonce, tuple(lanes)))
+
+    def _ask_stamps(self, now: float, peers: Mapping[int, Peer]) -> None:
+        missing = self.log.missing()
+        if missing is None:
+            self._stamps_question.answered()
+            return
+        self._stamps_question.asked(now)
+        self._send(self._whom_to_ask(now, peers), AskStamps(self.me, self.id, *missing))
+
+    def _ask_frames(self, now: float, peers: Mapping[int, Peer]) -> None:
+        runs, fragments = self.holding.lacking(now)
+        if runs or fragments:
+            self._send(self._whom_to_ask(now, peers), Nak(self.me, self.id, runs, fragments))
+
+    def _whom_to_ask(self, now: float, peers: Mapping[int, Peer]) -> Address:
+        """The sender; or, while it is silent, a receiver that may have what it sent."""
+        if self.is_silent(now):
+            others = [peers[id].address for id in self._companions() if id in peers]
+            if others:
+                return self._random.choice(others)
+        return self.address
+
+    # --- orphans --------------------------------------------------------------------------------------------------
+
+    def is_silent(self, now: float) -> bool:
+        return now - self.heard_at > self._timings.orphan_after
+
+    def newly_silent(self, now: float) -> bool:
+        """Silent, and not yet said so: the others need my word before my lease, and theirs, is over."""
+        return self.is_silent(now) and self._orphaned_at < self.heard_at
+
+    @property
+    def silent_at(self) -> float:
+        """When to look whether it is silent; never again once that was said."""
+        if self._orphaned_at >= self.heard_at:
+            return math.inf
+        return self.heard_at + self._timings.orphan_after + 1e-6
+
+    def heard(self, now: float) -> Heard:
+        """What I have heard of it. Having called it orphaned, I say so for as long as one may rely on it."""
+        silent = self.is_silent(now)
+        if silent:
+            self._orphaned_at = now
+        said = now - self._orphaned_at < self._timings.orphan_wait
+        return Heard(self.id, self.counter, self.log.complete_to, silent, said)
+
+    def _companions(self) -> list[int]:
+        """The others who could inherit from me as far as I know."""
+        current = self.log.current
+        if current is None:
+            return []
+        return [id for id in (*(member.id for member in current.members), *current.draining) if id != self.me]
+
+    def consider_orphaned(self, now: float, peers: Mapping[int, Peer]) -> None:
+        """If all who could inherit from me have not heard the sender either, I go on with what I have."""
+        if self.lease.orphaned or not self.is_silent(now) or not self.lease.holds(now):
+            return
+        for companion in self._companions():
+            peer = peers.get(companion)
+            heard = peer.heard.get(self.id) if peer else None
+            # A word from before the last heartbeat that I heard is stale: it may have been taken back since.
+            if heard is None or not heard.silent or heard.counter < self.counter or heard.stamp > self.log.complete_to:
+                return
+        if self.lease.orphan(now):
+            self._tell(f"sender {self.id:016x} is silent: going on without it for {self._timings.orphan_for:g} s")
+
+    def _give_up(self, now: float) -> None:
+        """Nobody handles this stream any more: say what is lost."""
+        self.given_up = True
+        undone = [sequence for lane in self.lanes.values() if lane.startable for sequence in self._undone(lane)]
+        if undone:
+            self._stats.lost += len(undone)
+            shown = ", ".join(f"{self.id:016x}-{sequence}" for sequence in sorted(undone)[:10])
+            more = f" and {len(undone) - 10} more" if len(undone) > 10 else ""
+            self._tell(f"sender {self.id:016x} died: lost {len(undone)} messages: {shown}{more}")
+
+    def _undone(self, lane: Lane) -> Iterable[int]:
+        for piece in lane.pieces.values():
+            for place, index in enumerate(piece.places):
+                if not piece.is_finished(place):
+                    yield piece.first + index
+
+    def forgotten(self, now: float) -> bool:
+        return now - self.heard_at > FORGET_S
+
+    # --- telling and waking ---------------------------------------------------------------------------------------
+
+    def may_start(self, now: float, sequence: int) -> bool:
+        """Could a message be started now, if it is not done?"""
+        if not self.lease.holds(now) or sequence <= self.work.done_to:
+            return False
+        segment = self.log.segment_at(sequence)
+        lanes = self._own.get(segment.stamp, ()) if segment else ()
+        return any(lane.startable and _has(lane, sequence, self.holding) for lane in lanes)
+
+    def note_progress(self, now: float) -> None:
+        """Something was finished: it is reported at once, or when the last report is old enough."""
+        self._report_soon(max(now, self._reported_at + self._timings.report))
+
+    def _report_soon(self, at: float) -> None:
+        self.report_at = min(self.report_at, max(at, self._reported_at + self._timings.report))
+
+    def report(self, full: bool) -> StreamReport:
+        """My progress: of the lanes that changed, or of all that are open."""
+        if full:
+            done_to = self.work.done_to
+            lanes = [lane for lane in self.lanes.values() if lane.done.floor > done_to or lane.done or lane.pieces]
+        else:
+            lanes = list(self.work.reported)
+        progress = [lane.progress() for lane in lanes[: limits.REPORT_LANES_MAX]]
+        said = tuple(p for p in progress if p.runs or p.floor > self.work.done_to)
+        return StreamReport(self.id, self.intake.taken, self.intake.window, said)
+
+    def reported(self, now: float) -> None:
+        """My progress was sent."""
+        self.work.reported.clear()
+        self.intake.reported = self.intake.taken
+        self._reported_at = now
+        self.report_at = math.inf
+
+    def send_report(self, now: float) -> None:
+        self._send(self.address, Report(self.me, self.report(full=False)))
+        self.reported(now)
+
+    def wake(self, now: float, peers: Mapping[int, Peer]) -> None:
+        """Whatever is due."""
+        self.work.wake(now)
+        if self.leaving:
+            self._ask_lanes_when_due()
+        if self._stamps_question.at <= now:
+            self._ask_stamps(now, peers)
+        if self.holding.next_deadline() <= now:
+            self._ask_frames(now, peers)
+        if self._lanes_question.at <= now:
+            self._ask_lanes(now)
+        if self.report_at <= now:
+            self.send_report(now)
+        if self.is_silent(now):
+            self.consider_orphaned(now, peers)
+            if not self.given_up and now > self.heard_at + self._timings.orphan_for and not self.lease.holds(now):
+                self._give_up(now)
+
+    def next_deadline(self) -> float:
+        return min(
+            self.report_at,
+            self._stamps_question.at,
+            self._lanes_question.at,
+            self.holding.next_deadline(),
+            self.work.next_deadline(),
+        )
+
+    def is_confirmed(self, now: float) -> bool:
+        """For a receiver that hands back: the sender knows what was done here."""
+        return self.given_up or self.is_silent(now) or not self._to_confirm()
+
+    def is_left(self, now: float) -> bool:
+        """For a receiver that leaves: nothing here needs it any more."""
+        if self.given_up or self.log.current is None:
+            return True
+        knows = self.held or self.me not in self.log.current.member_ids
+        mine = [lane for lane in self.lanes.values() if lane.mine]
+        if self.is_silent(now):
+            return all(not lane.startable or lane.has_all(self.last) for lane in mine)
+        finished = all(lane.granted and lane.has_all(self.last) for lane in mine)
+        return knows and finished and not self._to_confirm()
+
+    def check_invariants(self) -> None:
+        self.log.check_invariants()
+        self.lease.check_invariants()
+        self.holding.check_invariants()
+        self.work.check_invariants()
+        for lane in self.lanes.values():
+            lane.check_invariants()
+
+
+def _can_own(lane: Lane, first: int, last: int) -> bool:
+    """Can any of these sequences belong to the lane? With keys, nobody can tell before it is here."""
+    return lane.segment.keyed or first + (lane.slot - first) % lane.slots <= last
+
+
+def _has(lane: Lane, sequence: int, holding: Holding) -> bool:
+    """Is a sequence here, and does it belong to this lane?"""
+    for frame in holding.within(sequence, sequence):
+        shards = frame.run().shards if lane.segment.keyed else None
+        shard = NO_SHARD if shards is None else shards[sequence - frame.first]
+        return (sequence % lane.slots if shard == NO_SHARD else lane.segment.slot_of_shard(shard)) == lane.slot
+    return False

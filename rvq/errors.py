@@ -1,0 +1,51 @@
+"""What rvq raises. One root; facts are attributes; each message says what is wrong, with what, and what to do.
+
+A stranger's bad datagram is `WireError`, which never leaves the receive path: it is counted there and dropped.
+"""
+
+from __future__ import annotations
+
+
+class RvqError(Exception):
+    """Root of everything that rvq raises on purpose."""
+
+
+class NotDelivered(RvqError):
+    """Messages that were sent were not done in time. `undone` says how many."""
+
+    def __init__(self, undone: int, why: str = "") -> None:
+        self.undone = undone
+        self.why = why
+        text = f"{undone} message{'s' if undone != 1 else ''} not done"
+        super().__init__(f"{text}: {why}" if why else f"{text}: raise linger=/timeout=, or see why receivers lag")
+
+
+class MessageTooLarge(RvqError):
+    """A packed message is larger than the limit."""
+
+    def __init__(self, size: int, limit: int) -> None:
+        self.size = size
+        self.limit = limit
+        super().__init__(
+            f"message of {size:,} bytes is over the limit of {limit:,}: send a reference, or cut it in parts"
+        )
+
+
+class BadMessage(RvqError, TypeError):
+    """A body, key or header that cannot be put on the wire."""
+
+
+class BadLabel(RvqError, ValueError):
+    """A label or group name that cannot be used."""
+
+
+class BusError(RvqError):
+    """The bus cannot be reached as configured: no such interface, port taken, no multicast, wrong setting."""
+
+
+class Closed(RvqError):
+    """A call on a sender or receiver that is closed."""
+
+
+class WireError(RvqError):
+    """Bytes that are not a frame of this protocol. Counted and dropped by whoever reads a socket."""

@@ -1,0 +1,88 @@
+"""Every bound that keeps a stranger, a bug or a slow peer from growing memory, each with its reason."""
+
+from __future__ import annotations
+
+KIB = 1024
+MIB = 1024 * KIB
+
+LABEL_BYTES_MAX = 255
+"""Labels and group names, in UTF-8: fits one length byte and any log line."""
+
+MESSAGE_BYTES_MAX = 16 * MIB
+"""One packed message. Larger ones would hold a whole window for themselves."""
+
+DATAGRAM_BYTES_MAX = 65_507
+"""What one IPv4 UDP datagram can carry."""
+
+FRAME_BYTES_LOOPBACK = 60_000
+"""Data frames where the MTU is 64 KiB: as large as a datagram goes without filling its last page."""
+
+FRAME_BYTES_MIN = 512
+"""A frame smaller than this carries more header than message."""
+
+FRAME_MESSAGES_MAX = 16_384
+"""Messages in one frame: the count is 16 bits, and a frame must not hold a loop for more than a few ms."""
+
+RECORD_BYTES_MIN = 3
+"""What one message takes of a frame at least: an offset and the shortest record. Lets a decoder refuse lying counts."""
+
+FRAGMENTS_MAX = MESSAGE_BYTES_MAX // (FRAME_BYTES_MIN // 2)
+"""Parts of one message."""
+
+MEMBERS_MAX = 4096
+"""Members of one table: four times the largest group that we test."""
+
+WEIGHT_MAX = 64
+"""Slots of one receiver. Work per frame grows with the own slots."""
+
+SLOTS_MAX = 16_384
+"""Slots of one table."""
+
+GROUPS_MAX = 64
+"""Groups of one label that a sender serves."""
+
+STREAMS_MAX = 1024
+"""Streams that one receiver follows. The next one is counted and ignored until one ends."""
+
+OPEN_STAMPS_MAX = 4096
+"""Stamps of one stream that are still needed to know who owns what."""
+
+UNKNOWN_FRAMES_MAX = 256
+"""Frames kept per stream while its stamp is asked for."""
+
+RETAINED_BYTES = 32 * MIB
+"""A sender's second window: sent and not done. Then `send` waits."""
+
+RECEIVED_BYTES = 64 * MIB
+"""Frames that a receiver keeps over all streams: two full windows."""
+
+RECEIVE_BUFFER_BYTES = 8 * MIB
+"""Asked for at each multicast socket. Half of what is granted is advertised to senders."""
+
+NAK_RANGES_MAX = 64
+"""Gaps named in one NAK. The rest is asked for when these are filled."""
+
+NAK_PARTS_MAX = 128
+"""Fragments named in one NAK, of one message."""
+
+REPAIR_BYTES_MAX = MIB
+"""Sent in answer to one NAK: never more than an honest asker has room for."""
+
+DATAGRAM_COST_BYTES = 1024
+"""What a datagram takes of a socket buffer beyond its bytes, about: flow counts it, or small frames would overflow."""
+
+REPORT_RANGES_MAX = 256
+"""Runs of done messages above a lane's floor in one report. What is left out is reported when the floor moves."""
+
+REPORT_LANES_MAX = 1024
+"""Lanes in one report."""
+
+REMEMBERED_MAX = 4096
+"""Ids of the dead and the departed that are remembered, so that a late frame revives nobody."""
+
+UNSENT_MESSAGES_MAX = 65_536
+"""Messages that a sender holds before they have a sequence: nobody listens yet, or a window is full."""
+
+assert RECEIVED_BYTES >= 2 * RETAINED_BYTES, "a receiver must be able to hold a full window and still take repairs"
+assert FRAME_BYTES_LOOPBACK <= DATAGRAM_BYTES_MAX
+assert UNKNOWN_FRAMES_MAX * FRAME_BYTES_LOOPBACK <= RECEIVED_BYTES

@@ -1,0 +1,162 @@
+"""A message as its receiver sees it. Owns its facts; acknowledging is handed to whoever gave it out."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from rvq.wire.batch import shard_of
+
+
+class Settler(Protocol):
+    """Takes the outcome of a message: the receiver that gave it out."""
+
+    def ack(self, message: Message) -> None: ...
+    def retry(self, message: Message, delay: float) -> None: ...
+    def reject(self, message: Message, reason: str) -> None: ...
+    def lost(self, message: Message) -> Lost: ...
+
+
+class Origin(Protocol):
+    """Where a message came from: what all messages of one frame and lane have in common."""
+
+    sent_at: float
+    retries: dict[int, int]
+
+    @property
+    def label(self) -> str: ...
+    @property
+    def group(self) -> str: ...
+    @property
+    def stream(self) -> int: ...
+    @property
+    def settler(self) -> Settler | None: ...
+    @property
+    def slot(self) -> int: ...
+    @property
+    def asked_at(self) -> float | None: ...
+    @property
+    def receiver_index(self) -> int | None: ...
+    def sequence_of(self, place: int) -> int: ...
+
+
+class Lost(Protocol):
+    """An asyncio.Event-like flag: the lane was lost, or its lease is over."""
+
+    def is_set(self) -> bool: ...
+    async def wait(self) -> bool: ...
+
+
+class Message:
+    """One message. `body`, `key` and `headers` are as sent.
+
+    Under `ack="manual"` exactly one of `ack()`, `retry()` and `reject()` is called; later calls change nothing.
+    """
+
+    # Hot: one is made per message, so everything that a frame's messages share stays with their origin, and what most
+    # messages do not have is an attribute of the class.
+    __slots__ = ("body", "origin", "place")
+
+    key: str | bytes | None = None
+    headers: dict[str, Any] | None = None
+
+    def __init__(self, body: Any, origin: Origin, place: int) -> None:
+        self.body = body
+        self.origin = origin
+        self.place = place
+
+    @property
+    def label(self) -> str:
+        return self.origin.label
+
+    @property
+    def group(self) -> str:
+        return self.origin.group
+
+    @property
+    def sender(self) -> int:
+        """The id of the sender."""
+        return self.origin.stream
+
+    @property
+    def sequence(self) -> int:
+        """Its number in the sender's stream, from 1."""
+        return self.origin.sequence_of(self.place)
+
+    @property
+    def id(self) -> str:
+        """Sender and sequence in one text: the same for every delivery of this message."""
+        return f"{self.sender:016x}-{self.sequence}"
+
+    @property
+    def sent_at(self) -> float:
+        """When its frame was sent, by the sender's clock: seconds since 1970."""
+        return self.origin.sent_at
+
+    @property
+    def shard(self) -> int | None:
+        """0 to 1023 for a message with a key."""
+        return None if self.key is None else shard_of(self.key)
+
+    @property
+    def lane(self) -> int:
+        """The slot that it belongs to."""
+        return self.origin.slot
+
+    @property
+    def receiver_index(self) -> int | None:
+        """The place of this receiver in the table that the message was sent under; None if it was not in it."""
+        return self.origin.receiver_index
+
+    @property
+    def lane_asked_at(self) -> float | None:
+        """When this receiver asked for the progress of a lane that it inherited; None for a lane of its own."""
+        return self.origin.asked_at
+
+    @property
+    def attempt(self) -> int:
+        """1 when it is handed out first, one more each time that it is retried here."""
+        return 1 + self.origin.retries.get(self.place, 0)
+
+    @property
+    def redelivered(self) -> bool:
+        """It may have been handled before: it was tried here, or its lane was another's."""
+        return self.attempt > 1 or self.origin.asked_at is not None
+
+    @property
+    def lost(self) -> Lost:
+        """A flag like asyncio.Event: the message is no longer this receiver's to handle."""
+        return self._settler.lost(self)
+
+    def ack(self) -> None:
+        """It is done."""
+        self._settler.ack(self)
+
+    def retry(self, delay: float = 0.0) -> None:
+        """Hand it out again, here, after `delay` seconds."""
+        self._settler.retry(self, delay)
+
+    def reject(self, reason: str = "") -> None:
+        """It will never be handled: it counts as dead, and as done for its sender."""
+        self._settler.reject(self, reason)
+
+    @property
+    def _settler(self) -> Settler:
+        settler = self.origin.settler
+        assert settler is not None, "messages of a simulation are settled by their world"
+        return settler
+
+    def __repr__(self) -> str:
+        return f"<Message {self.id} of {self.label!r}>"
+
+
+class RichMessage(Message):
+    """One with a key or headers."""
+
+    __slots__ = ("headers", "key")
+
+    def __init__(
+        self, body: Any, origin: Origin, place: int, key: str | bytes | None, headers: dict[str, Any] | None
+    ) -> None:
+        super().__init__(body, origin, place)
+        self.key = key
+        self.headers = headers

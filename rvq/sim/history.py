@@ -1,0 +1,126 @@
+"""What happened in a world, as the checkers read it. Owns the kinds of events and the list of them.
+
+Times are true times. A message is named by its stream and sequence; receivers and senders by their names in the world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+
+class Submitted(NamedTuple):
+    """A sender was given a message."""
+
+    at: float
+    stream: int
+    sequence: int
+    key: str | bytes | None
+    body: Any
+
+
+class Owed(NamedTuple):
+    """A group came into a sender's stamps: from sequence `first` on, it gets every message of the stream."""
+
+    at: float
+    stream: int
+    group: str
+    first: int
+
+
+class Started(NamedTuple):
+    """A receiver began to handle a message."""
+
+    at: float
+    receiver: str
+    group: str
+    stream: int
+    sequence: int
+    key: str | bytes | None
+    body: Any
+    asked_at: float | None = None
+    """When the receiver asked for the progress of the lane it inherited; None for a lane that was always its own."""
+    rivals: tuple[str, ...] = ()
+    """The other receivers of the group that could have started the same message at this moment."""
+
+
+class Finished(NamedTuple):
+    """A receiver handled a message to the end and acknowledged it."""
+
+    at: float
+    receiver: str
+    group: str
+    stream: int
+    sequence: int
+
+
+class Failed(NamedTuple):
+    """A handler raised; the receiver will try again."""
+
+    at: float
+    receiver: str
+    group: str
+    stream: int
+    sequence: int
+
+
+class Done(NamedTuple):
+    """The sender recorded a message as done in a group."""
+
+    at: float
+    stream: int
+    group: str
+    sequence: int
+
+
+class Ended(NamedTuple):
+    """A process is gone. `stream` is its own if it was a sender."""
+
+    at: float
+    process: str
+    stream: int | None
+    crashed: bool
+
+
+class Broken(NamedTuple):
+    """A machine raised, or its invariants do not hold."""
+
+    at: float
+    process: str
+    error: str
+
+
+Event = Submitted | Owed | Started | Finished | Failed | Done | Ended | Broken
+
+
+class History:
+    """Everything that happened, in order, and what is handled to the end but not yet known to be done."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        # Dicts stand for ordered sets: a set of names would be walked in another order in every Python process.
+        self._unrecorded: dict[int, dict[tuple[str, int], None]] = {}
+        self._recorded: set[tuple[int, str, int]] = set()
+
+    def add(self, event: Event) -> None:
+        self.events.append(event)
+        if type(event) is Finished and (event.stream, event.group, event.sequence) not in self._recorded:
+            self._unrecorded.setdefault(event.stream, {})[event.group, event.sequence] = None
+        elif type(event) is Done:
+            self._recorded.add((event.stream, event.group, event.sequence))
+            self._unrecorded.get(event.stream, {}).pop((event.group, event.sequence), None)
+
+    def unrecorded(self, stream: int) -> list[tuple[str, int]]:
+        """(group, sequence) of what was handled to the end, and not yet seen as done at its sender."""
+        return list(self._unrecorded.get(stream, ()))
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self.events)
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    def digest(self) -> str:
+        """The same for the same history: shows that a seed gives the same world again."""
+        return blake2b(repr(self.events).encode(), digest_size=8).hexdigest()

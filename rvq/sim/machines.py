@@ -1,0 +1,74 @@
+"""What a world needs of the machines it runs. Owns the build: which classes stand for the protocol.
+
+The default build is the product's; `mutants` has others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from rvq.core.machine import Machine
+from rvq.core.receiver import ReceiverMachine
+from rvq.core.sender import SenderMachine
+
+
+class StartedMessage(Protocol):
+    """What a receiver's machine hands out: the message, and how its receiver came to own it."""
+
+    @property
+    def sender(self) -> int: ...
+    @property
+    def sequence(self) -> int: ...
+    @property
+    def group(self) -> str: ...
+    @property
+    def key(self) -> str | bytes | None: ...
+    @property
+    def body(self) -> Any: ...
+    @property
+    def lane_asked_at(self) -> float | None: ...
+
+
+class SendingEnd(Machine, Protocol):
+    """A sender's machine."""
+
+    @property
+    def has_room(self) -> bool: ...
+    @property
+    def undone(self) -> int: ...
+    @property
+    def waiting_for(self) -> str | None: ...
+    def submit(self, now: float, body: Any, *, key: str | bytes | None = None) -> None: ...
+    def flush(self, now: float) -> None: ...
+    def close(self, now: float) -> None: ...
+    def is_done(self, group: str, sequence: int) -> bool: ...
+
+
+class ReceivingEnd(Machine, Protocol):
+    """A receiver's machine."""
+
+    events: list[str]
+
+    @property
+    def ready(self) -> bool: ...
+    @property
+    def left(self) -> bool: ...
+    def take(self, now: float, max: int) -> list[Any]: ...
+    def acknowledge(self, now: float, message: Any) -> None: ...
+    def retry(self, now: float, message: Any, delay: float = 0.0) -> None: ...
+    def leave(self, now: float) -> None: ...
+    def may_start(self, now: float, stream: int, sequence: int) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """The classes that a world runs."""
+
+    sender: Callable[..., SendingEnd] = SenderMachine
+    receiver: Callable[..., ReceivingEnd] = ReceiverMachine
+
+
+PRODUCT = Build()
+"""The machines as they ship."""

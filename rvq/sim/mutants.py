@@ -1,0 +1,347 @@
+"""The protocol with one rule switched off. Owns the mutants: proof that the checks can fail, and what each rule is for.
+
+The product has no switches. A mutant is a subclass that leaves one rule out; since machines make their own parts, a
+part that was just made is turned into its mutant. Nothing but the swarm and its tests runs these.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rvq.core.audience import Audience, Ear, Group
+from rvq.core.lanes import Lane, Loss, Ownership
+from rvq.core.lease import Lease
+from rvq.core.machine import Address
+from rvq.core.membership import Membership, Peer
+from rvq.core.order import KeyOrder
+from rvq.core.receiver import ReceiverMachine
+from rvq.core.sender import SenderMachine
+from rvq.core.stamps import Segment, StampLog
+from rvq.core.stream import Stream
+from rvq.core.table import Table
+from rvq.message import Message
+from rvq.sim.checkers import Promise
+from rvq.sim.machines import PRODUCT, Build
+from rvq.wire.frames import Alive, Heard, LaneKey, LaneProgress, SenderAlive, Stamp, StreamReport
+
+FAR = 2**62
+"""A sequence beyond every stream's end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """The machines with one rule left out, why that is wrong, and which promises break."""
+
+    why: str
+    breaks: tuple[Promise, ...]
+    sender: type[SenderMachine] = SenderMachine
+    receiver: type[ReceiverMachine] = ReceiverMachine
+
+
+def build_named(mutant: str | None) -> Build:
+    """The product, or one of its mutants."""
+    if mutant is None:
+        return PRODUCT
+    return Build(MUTANTS[mutant].sender, MUTANTS[mutant].receiver)
+
+
+def _become(part: Any, kind: type) -> None:
+    """Turn a part that a machine has just made into its mutant."""
+    part.__class__ = kind
+
+
+# --- the receiving end --------------------------------------------------------------------------------------------
+
+
+class MutantReceiver(ReceiverMachine):
+    """A receiver whose streams have their parts exchanged as soon as they are followed."""
+
+    stream_kind: type[Stream] = Stream
+    lease_kind: type[Lease] = Lease
+    log_kind: type[StampLog] = StampLog
+    order_kind: type[KeyOrder] = KeyOrder
+
+    def _follow(self, now: float, id: int, address: Address) -> Stream:
+        stream = super()._follow(now, id, address)
+        _become(stream, self.stream_kind)
+        _become(stream.lease, self.lease_kind)
+        _become(stream.log, self.log_kind)
+        _become(stream.work._order, self.order_kind)
+        return stream
+
+
+class EternalLease(Lease):
+    """Holds from the first echo on."""
+
+    __slots__ = ()
+
+    def holds(self, now: float) -> bool:
+        return self.until > -math.inf
+
+
+class NoLease(MutantReceiver):
+    lease_kind = EternalLease
+
+
+class ImpatientStream(Stream):
+    """Asks for a lane as soon as it is an heir's."""
+
+    def _keep(self, now: float, segment: Segment, slot: int, owned: Ownership, lane: Lane | None) -> None:
+        super()._keep(now, segment, slot, owned, lane)
+        self.lanes[LaneKey(segment.stamp, slot)].may_ask_at = now
+
+
+class ImpatientHeir(MutantReceiver):
+    stream_kind = ImpatientStream
+
+
+class LateCountingStream(Stream):
+    """Counts the lease from when the echo comes."""
+
+    came_at = -math.inf
+
+    def on_alive(self, now: float, frame: SenderAlive, address: Address) -> None:
+        self.came_at = now
+        super().on_alive(now, frame, address)
+
+    def _renew(self) -> None:
+        before = self.lease.base
+        super()._renew()
+        if self.lease.base > before:
+            self.lease.renew(self.came_at)
+
+
+class LeaseFromEcho(MutantReceiver):
+    stream_kind = LateCountingStream
+
+
+class IgnorantStream(Stream):
+    """Takes an echo for a lease whether or not it knows the stamps that the echo belongs to."""
+
+    def _renew(self) -> None:
+        counter, _ = self._echo
+        if counter:
+            self.lease.renew(self._beats.sent_at(counter))
+
+
+class EchoWithoutStamps(MutantReceiver):
+    stream_kind = IgnorantStream
+
+
+class NewestTableLog(StampLog):
+    """Believes that whatever table it knows is in force."""
+
+    membership: Membership
+
+    def learn(self, now: float, stamp: Stamp) -> bool:
+        table = self.membership.table
+        if table is not None and table.members:
+            stamp = replace(stamp, groups=tuple(self._mine(entry, table) for entry in stamp.groups))
+        return super().learn(now, stamp)
+
+    def _mine(self, entry: Any, table: Table) -> Any:
+        if entry.group != self.group:
+            return entry
+        return entry._replace(members=table.members, draining=table.draining)
+
+
+class NoStamps(MutantReceiver):
+    log_kind = NewestTableLog
+
+    def _follow(self, now: float, id: int, address: Address) -> Stream:
+        stream = super()._follow(now, id, address)
+        assert isinstance(stream.log, NewestTableLog)
+        stream.log.membership = self.membership
+        return stream
+
+
+class NewestStampLog(StampLog):
+    """Begins with the newest stamp that it hears of."""
+
+    def announce(self, oldest: int, newest: int) -> bool:
+        return super().announce(oldest if self.complete_to else newest, newest)
+
+
+class IgnorantJoiner(MutantReceiver):
+    log_kind = NewestStampLog
+
+
+class SilentStream(Stream):
+    """Never says what is done."""
+
+    def report(self, full: bool) -> StreamReport:
+        return super().report(full)._replace(lanes=())
+
+
+class NoReports(MutantReceiver):
+    stream_kind = SilentStream
+
+
+class OpenOnesStream(Stream):
+    """Says what is open: what it does not speak of counts as done, also what it never got."""
+
+    def report(self, full: bool) -> StreamReport:
+        lanes = tuple(self._open_ones(lane) for lane in self.lanes.values() if lane.startable)
+        return super().report(full)._replace(lanes=lanes)
+
+    def _open_ones(self, lane: Lane) -> LaneProgress:
+        lowest = min(self._undone(lane), default=FAR)
+        return LaneProgress(lane.stamp, lane.slot, lowest - 1, ())
+
+
+class ReportsOpenOnes(MutantReceiver):
+    stream_kind = OpenOnesStream
+
+
+class SelfGrantingStream(Stream):
+    """Starts on an inherited lane when the wait is over, without asking what is done of it."""
+
+    def _ask_lanes(self, now: float) -> None:
+        for lane in self.lanes.values():
+            if lane.mine and not lane.granted and lane.may_ask_at <= now:
+                lane.granted, lane.asked_at = True, now
+                self._begin(now, lane)
+        self._search(now, 0.0)
+        super()._ask_lanes(now)
+
+
+class HeirDoesNotAsk(MutantReceiver):
+    stream_kind = SelfGrantingStream
+
+
+class LonelyStream(Stream):
+    """Takes a stream for orphaned on its own word."""
+
+    def consider_orphaned(self, now: float, peers: Mapping[int, Peer]) -> None:
+        if self.is_silent(now):
+            self.lease.orphan(now)
+
+
+class OrphanAlone(MutantReceiver):
+    stream_kind = LonelyStream
+
+
+class HastyOrder(KeyOrder):
+    """Does not wait for older segments."""
+
+    __slots__ = ()
+
+    def admit(self, message: Message, after: int, done_to: int) -> bool:
+        return super().admit(message, 0, done_to)
+
+
+class KeysDoNotWait(MutantReceiver):
+    order_kind = HastyOrder
+
+
+class UncomplainingStream(Stream):
+    """Never asks for what it lacks."""
+
+    def _ask_frames(self, now: float, peers: Mapping[int, Peer]) -> None:
+        self.holding.lacking(now)
+
+
+class NoRepair(MutantReceiver):
+    stream_kind = UncomplainingStream
+
+
+# --- the sending end ----------------------------------------------------------------------------------------------
+
+
+class MutantSender(SenderMachine):
+    """A sender whose audience is exchanged before anybody is in it."""
+
+    audience_kind: type[Audience] = Audience
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        _become(self._audience, self.audience_kind)
+
+
+class TrustingAudience(Audience):
+    """Takes it that whoever lost a lane knows it at once."""
+
+    def has_stopped(self, now: float, loss: Loss, segments: Sequence[Segment]) -> bool:
+        return True
+
+
+class AnswersAtOnce(MutantSender):
+    audience_kind = TrustingAudience
+
+
+class LenientAudience(Audience):
+    """Strikes nobody out."""
+
+    def _strike(self, now: float, group: Group, table: Table) -> None:
+        pass
+
+
+class StrikesNobody(MutantSender):
+    audience_kind = LenientAudience
+
+
+class OneWayAudience(Audience):
+    """Is content to hear a receiver, whether or not that one hears it."""
+
+    def hear(
+        self, now: float, frame: Alive, address: Address, heard: Heard | None, sent_at: Callable[[int], float]
+    ) -> Ear | None:
+        ear = super().hear(now, frame, address, heard, lambda _counter: now)
+        if ear is not None:
+            ear.both_ways_at = now
+        return ear
+
+
+class HearsOneWay(MutantSender):
+    audience_kind = OneWayAudience
+
+
+LEASES = (Promise.TWO_OWNERS, Promise.REPEATED)
+
+MUTANTS: dict[str, Mutant] = {
+    "no-lease": Mutant("a receiver starts messages whether or not its lease holds", LEASES, receiver=NoLease),
+    "no-lease-wait": Mutant(
+        "heirs do not wait until the former owner's lease is over",
+        LEASES,
+        sender=AnswersAtOnce,
+        receiver=ImpatientHeir,
+    ),
+    "lease-from-echo": Mutant("the lease counts from when the echo comes", LEASES, receiver=LeaseFromEcho),
+    "echo-without-stamps": Mutant(
+        "an echo renews the lease of one who does not know the stamps", LEASES, receiver=EchoWithoutStamps
+    ),
+    "no-stamps": Mutant(
+        "receivers own by the newest table they know, not by the stamp",
+        (Promise.LOST, Promise.TWO_OWNERS, Promise.REPEATED),
+        receiver=NoStamps,
+    ),
+    "joiners-ignore-open-stamps": Mutant(
+        "a joiner learns only the newest stamp, so it never knows what it inherits",
+        (Promise.LOST,),
+        receiver=IgnorantJoiner,
+    ),
+    "no-reports": Mutant("receivers never say what is done", (Promise.LOST,), receiver=NoReports),
+    "reports-open-ones": Mutant(
+        "progress says what is open, so what was never heard of counts as done",
+        (Promise.LOST,),
+        receiver=ReportsOpenOnes,
+    ),
+    "answers-at-once": Mutant(
+        "the sender answers heirs without knowing that the former owner has stopped", LEASES, sender=AnswersAtOnce
+    ),
+    "no-strikes": Mutant("the sender strikes nobody out of its stamps", (Promise.LOST,), sender=StrikesNobody),
+    "one-way": Mutant("the sender counts on receivers that do not hear it", (Promise.LOST,), sender=HearsOneWay),
+    "heir-does-not-ask": Mutant(
+        "an heir starts without asking what is done", (Promise.REPEATED,), receiver=HeirDoesNotAsk
+    ),
+    "orphan-alone": Mutant(
+        "a receiver takes a stream for orphaned without the others' word", LEASES, receiver=OrphanAlone
+    ),
+    "keys-do-not-wait": Mutant(
+        "a keyed message does not wait for older segments", (Promise.ORDER,), receiver=KeysDoNotWait
+    ),
+    "no-repair": Mutant("nobody asks for what was lost", (Promise.LOST,), receiver=NoRepair),
+}

@@ -1,0 +1,294 @@
+"""A virtual network. Owns who hears whom, how late, and what is lost on the way.
+
+Endpoints have names, which are their addresses. Every ordered pair of them is a link with its own faults, so that
+a process can be deaf, or unheard, or only unknown to one other. A datagram that has arrived waits in the endpoint's
+buffer until its process reads it; what does not fit is lost, as with a socket.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from rvq.core.machine import Datagram, Route
+from rvq.sim.clock import Clock
+
+BUFFER_BYTES = 4 * 1024 * 1024
+"""An endpoint's socket buffer, if nothing else is asked for."""
+
+DATAGRAM_OVERHEAD_BYTES = 512
+"""What a kernel counts for a datagram beyond its bytes."""
+
+KIND = 4
+"""Where a frame's header has its type."""
+
+Packet = tuple[str, bytes]
+"""Who sent it, and what. A tuple because there are very many."""
+
+Pair = tuple[str, str]
+Kinds = frozenset[int]
+Listener = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """How datagrams fare from one endpoint to another. Probabilities are per datagram.
+
+    delay, jitter: the least delay, and the mean of what comes on top. A link keeps the order of its datagrams.
+    loss: never arrives.  duplicate: arrives a second time, up to `late` seconds later.
+    reorder: arrives up to `late` seconds later than those sent after it.
+    """
+
+    delay: float = 0.0002
+    jitter: float = 0.0003
+    loss: float = 0.0
+    duplicate: float = 0.0
+    reorder: float = 0.0
+    late: float = 0.05
+
+
+class Endpoint:
+    """One process's end of the network: a name, what it listens to, and a buffer of datagrams that have arrived."""
+
+    __slots__ = ("_packets", "_waiting_bytes", "buffer_bytes", "hears_data", "label", "name", "notify", "overflowed")
+
+    def __init__(self, name: str, label: str, *, hears_data: bool, notify: Listener, buffer_bytes: int) -> None:
+        self.name = name
+        self.label = label
+        self.hears_data = hears_data
+        self.notify = notify
+        self.buffer_bytes = buffer_bytes
+        self.overflowed = 0
+        self._packets: list[Packet] = []
+        self._waiting_bytes = 0
+
+    def arrive(self, source: str, datagrams: Sequence[bytes]) -> None:
+        """Datagrams reach the buffer; what has no room is lost. The process hears that there is something."""
+        for datagram in datagrams:
+            size = len(datagram) + DATAGRAM_OVERHEAD_BYTES
+            if self._waiting_bytes + size > self.buffer_bytes:
+                self.overflowed += 1
+                continue
+            self._waiting_bytes += size
+            self._packets.append((source, datagram))
+        self.notify()
+
+    def read(self) -> list[Packet]:
+        """Everything that has arrived, oldest first."""
+        packets, self._packets = self._packets, []
+        self._waiting_bytes = 0
+        return packets
+
+    def __len__(self) -> int:
+        return len(self._packets)
+
+
+class Fault:
+    """Links that are cut or clogged. `end()` undoes it; twice is fine."""
+
+    def __init__(self, pairs: Iterable[Pair], undo: Callable[[list[Pair]], None]) -> None:
+        self.pairs = list(pairs)
+        self._undo = undo
+        self.over = False
+
+    def end(self) -> None:
+        if not self.over:
+            self.over = True
+            self._undo(self.pairs)
+
+
+class Network:
+    """Everyone's multicast and unicast. `link` holds for all links that have none of their own."""
+
+    def __init__(self, clock: Clock, random: Random, link: Link | None = None) -> None:
+        self.link = self.plain_link = link or Link()
+        self.sent = 0
+        self.lost = 0
+        self._clock = clock
+        self._random = random
+        self._endpoints: dict[str, Endpoint] = {}
+        self._links: dict[Pair, Link] = {}
+        self._cuts: Counter[Pair] = Counter()
+        self._clogs: Counter[Pair] = Counter()
+        self._sieves: dict[Pair, list[Kinds]] = {}
+        self._held: dict[Pair, list[bytes]] = {}
+        self._last_arrival: dict[Pair, float] = {}
+        self._faults: list[Fault] = []
+        self._listeners: dict[tuple[str, Route], list[str]] = {}
+
+    # --- who is there ---------------------------------------------------------------------------------------------
+
+    def attach(
+        self, name: str, label: str, *, hears_data: bool, notify: Listener, buffer_bytes: int = BUFFER_BYTES
+    ) -> Endpoint:
+        """A new endpoint. Everyone hears its label's control address; receivers hear the data address too."""
+        if name in self._endpoints:
+            raise ValueError(f"there is an endpoint named {name} already")
+        endpoint = Endpoint(name, label, hears_data=hears_data, notify=notify, buffer_bytes=buffer_bytes)
+        self._endpoints[name] = endpoint
+        self._listeners.setdefault((label, Route.CONTROL), []).append(name)
+        if hears_data:
+            self._listeners.setdefault((label, Route.DATA), []).append(name)
+        return endpoint
+
+    def detach(self, name: str) -> None:
+        """An endpoint is gone: whatever is on its way to it is lost."""
+        endpoint = self._endpoints.pop(name, None)
+        if endpoint is not None:
+            self._listeners[endpoint.label, Route.CONTROL].remove(name)
+            if endpoint.hears_data:
+                self._listeners[endpoint.label, Route.DATA].remove(name)
+
+    # --- sending --------------------------------------------------------------------------------------------------
+
+    def send(self, source: str, outgoing: list[Datagram]) -> None:
+        """Everything that a machine had to say in one go. Datagrams of one go and one link travel together."""
+        label = self._endpoints[source].label
+        self.sent += len(outgoing)
+        batches: dict[str, list[bytes]] = {}
+        for target, datagram in outgoing:
+            if isinstance(target, Route):
+                for name in self._listeners.get((label, target), ()):
+                    if name != source:
+                        batches.setdefault(name, []).append(datagram)
+            else:
+                batches.setdefault(str(target), []).append(datagram)
+        for name, datagrams in batches.items():
+            self._carry((source, name), datagrams)
+
+    def _carry(self, pair: Pair, datagrams: list[bytes]) -> None:
+        if pair in self._cuts:
+            self.lost += len(datagrams)
+            return
+        if pair in self._sieves:
+            sieved = frozenset().union(*self._sieves[pair])
+            datagrams = [datagram for datagram in datagrams if datagram[KIND] not in sieved]
+            if not datagrams:
+                return
+        if pair in self._clogs:
+            self._held.setdefault(pair, []).extend(datagrams)
+            return
+        link = self._links.get(pair, self.link)
+        if link.loss >= 1.0:
+            self.lost += len(datagrams)
+            return
+        if link.loss or link.duplicate or link.reorder:
+            datagrams = self._disturb(pair, link, datagrams)
+            if not datagrams:
+                return
+        delay = link.delay + (self._random.expovariate(1.0) * link.jitter if link.jitter else 0.0)
+        self._arrive_in_order(pair, datagrams, self._clock.now + delay)
+
+    def _disturb(self, pair: Pair, link: Link, datagrams: list[bytes]) -> list[bytes]:
+        """Lose some, hold some back, repeat some; what is left travels in order."""
+        chance = self._random.random
+        left = []
+        for datagram in datagrams:
+            if chance() < link.loss:
+                self.lost += 1
+                continue
+            if chance() < link.duplicate:
+                self._arrive_late(pair, link, datagram)
+            if chance() < link.reorder:
+                self._arrive_late(pair, link, datagram)
+            else:
+                left.append(datagram)
+        return left
+
+    def _arrive_late(self, pair: Pair, link: Link, datagram: bytes) -> None:
+        self._clock.after(link.delay + self._random.random() * link.late, self._arrive, pair, [datagram])
+
+    def _arrive_in_order(self, pair: Pair, datagrams: list[bytes], when: float) -> None:
+        when = max(when, self._last_arrival.get(pair, 0.0))
+        self._last_arrival[pair] = when
+        self._clock.at(when, self._arrive, pair, datagrams)
+
+    def _arrive(self, pair: Pair, datagrams: list[bytes]) -> None:
+        source, name = pair
+        endpoint = self._endpoints.get(name)
+        if endpoint is not None:
+            endpoint.arrive(source, datagrams)
+
+    # --- faults ---------------------------------------------------------------------------------------------------
+
+    def set_link(self, sources: Iterable[str], destinations: Iterable[str], link: Link) -> None:
+        """Give the links from each of the first to each of the second these properties, until `heal`."""
+        for pair in _pairs(sources, destinations):
+            self._links[pair] = link
+
+    def cut(self, sources: Iterable[str], destinations: Iterable[str]) -> Fault:
+        """From now on nothing gets from the first to the second. The way back stays open."""
+        return self._begin(self._cuts, sources, destinations, self._reopen)
+
+    def sieve(self, sources: Iterable[str], destinations: Iterable[str], kinds: Iterable[int]) -> Fault:
+        """From now on no frames of these types get from the first to the second; all others do."""
+        lost = frozenset(map(int, kinds))
+        fault = Fault(_pairs(sources, destinations), lambda pairs: self._unsieve(pairs, lost))
+        for pair in fault.pairs:
+            self._sieves.setdefault(pair, []).append(lost)
+        self._faults.append(fault)
+        return fault
+
+    def clog(self, sources: Iterable[str], destinations: Iterable[str]) -> Fault:
+        """From now on what goes from the first to the second is held; when the fault ends, it arrives all at once."""
+        return self._begin(self._clogs, sources, destinations, self._release)
+
+    def partition(self, *sides: Iterable[str]) -> Fault:
+        """Nobody hears anybody of another side."""
+        named = [list(side) for side in sides]
+        faults = [self.cut(a, b) for a in named for b in named if a is not b]
+        return Fault([], lambda _: _end_all(faults))
+
+    def heal(self) -> None:
+        """End every fault; the links are as they were at the start."""
+        for fault in self._faults:
+            fault.end()
+        self._faults.clear()
+        self._links.clear()
+        self.link = self.plain_link
+
+    def _begin(
+        self,
+        kind: Counter[Pair],
+        sources: Iterable[str],
+        destinations: Iterable[str],
+        undo: Callable[[list[Pair]], None],
+    ) -> Fault:
+        fault = Fault(_pairs(sources, destinations), undo)
+        kind.update(fault.pairs)
+        self._faults.append(fault)
+        return fault
+
+    def _unsieve(self, pairs: list[Pair], kinds: Kinds) -> None:
+        for pair in pairs:
+            self._sieves[pair].remove(kinds)
+            if not self._sieves[pair]:
+                del self._sieves[pair]
+
+    def _reopen(self, pairs: list[Pair]) -> None:
+        _take_one(self._cuts, pairs)
+
+    def _release(self, pairs: list[Pair]) -> None:
+        _take_one(self._clogs, pairs)
+        for pair in pairs:
+            if pair not in self._clogs and pair in self._held:
+                self._arrive_in_order(pair, self._held.pop(pair), self._clock.now)
+
+
+def _pairs(sources: Iterable[str], destinations: Iterable[str]) -> list[Pair]:
+    destinations = list(destinations)
+    return [(a, b) for a in sources for b in destinations if a != b]
+
+
+def _take_one(counts: Counter[Pair], pairs: list[Pair]) -> None:
+    for pair in pairs:
+        counts[pair] -= 1
+        if counts[pair] <= 0:
+            del counts[pair]
+
+
+def _end_all(faults: list[Fault]) -> None:
+    for fault in faults:
+        fault.end()

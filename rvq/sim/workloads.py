@@ -1,0 +1,581 @@
+"""Random worlds. Owns what a seed can mean: how many take part, what they do, and what befalls them.
+
+Every world has two halves, as in TigerBeetle's simulator: first faults, in which nothing wrong may happen, then it is
+healed and everything must be done. In some worlds one receiver stays broken for good: the others must be done without
+it. Each seed uses only a few kinds of faults, because a world with all of them never gets far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from random import Random
+
+from rvq.sim.checkers import Verdict
+from rvq.sim.machines import Build, StartedMessage
+from rvq.sim.network import Link
+from rvq.sim.process import Handler, Process, ReceiverProcess
+from rvq.sim.world import World
+from rvq.timings import Timings
+from rvq.wire.frames import FrameType
+
+LABEL = "work"
+QUIET_S = 1.0
+"""How long a world goes on after everything is done: a repeat could still come."""
+
+ORPHAN_S = 8.0
+"""The same if a sender died: long enough for its stream to be orphaned and given up."""
+
+RECEIVERS_MAX = 12
+"""Joins beyond this are left out: they would make a world slow and not more interesting."""
+
+BURST_JOINERS_MAX = 20
+
+LASTING_PART = 0.3
+"""The part of worlds in which something stays broken."""
+
+LATER_PART = 0.25
+"""The part of worlds that also have faults of the kinds that were added later."""
+
+
+class HandlerFailed(Exception):
+    """Raised by a random world's handlers now and then, on purpose."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a seed means. Faults are (time, kind), as named in `FAULTS` and `LATER`."""
+
+    senders: int
+    receivers: int
+    groups: int
+    weights: tuple[int, ...]
+    messages: int
+    burst: int
+    keys: int
+    handling_s: float
+    slow_handlers: float
+    """The part of messages whose handling takes longer than a lease."""
+    failures: float
+    concurrency: int
+    faults_s: float
+    faults: tuple[tuple[float, str], ...]
+    link: Link
+    buffer_bytes: int
+    body_bytes: int
+    close: bool
+    lasting: str | None = None
+    """What stays broken after the world is healed, as named in `LASTING`."""
+
+    def __str__(self) -> str:
+        kinds = ", ".join(f"{kind} at {when:.2f}" for when, kind in self.faults) or "none"
+        keys = f"{self.keys} keys" if self.keys else "no keys"
+        return (
+            f"{self.senders} senders x {self.messages} messages ({keys}, bursts of {self.burst}), {self.receivers} "
+            f"receivers in {self.groups} groups, handling {self.handling_s * 1000:.1f} ms x {self.concurrency}, "
+            f"{self.slow_handlers:.0%} slow, {self.failures:.0%} failing; {self.link}; faults: {kinds}"
+            f"{f'; for good: {self.lasting}' if self.lasting else ''}"
+        )
+
+
+def make_plan(random: Random) -> Plan:
+    """A plan from chance alone."""
+    choose = random.choice
+    faults_s = random.uniform(2.0, 8.0)
+    kinds = random.sample(list(FAULTS), random.randint(1, 4))
+    begin = choose((0.0, 0.5, 1.5))
+    times = sorted(random.uniform(begin, faults_s) for _ in range(random.randint(1, 7)))
+    receivers = random.randint(2, 6)
+    return Plan(
+        senders=choose((1, 1, 2, 3)),
+        receivers=receivers,
+        groups=choose((1, 1, 1, 2)),
+        weights=tuple(choose((1, 1, 1, 2, 3)) for _ in range(receivers)),
+        messages=random.randint(20, 200),
+        burst=choose((1, 1, 3, 20)),
+        keys=choose((0, 0, 1, 3, 20)),
+        handling_s=choose((0.0, 0.001, 0.01, 0.03)),
+        slow_handlers=choose((0.0, 0.0, 0.0, 0.02)),
+        failures=choose((0.0, 0.0, 0.05)),
+        concurrency=choose((1, 1, 2, 5)),
+        faults_s=faults_s,
+        faults=tuple((when, choose(kinds)) for when in times),
+        link=_random_link(random),
+        buffer_bytes=choose((64 * 1024, 1024 * 1024, 1024 * 1024)),
+        body_bytes=choose((0, 0, 200, 3000)),
+        close=random.random() < 0.2,
+    )
+
+
+def _with_later_kinds(plan: Plan, random: Random) -> Plan:
+    """What came later has chance of its own, so that older seeds still mean what they meant when they found a bug."""
+    lasting = random.choice(list(LASTING)) if random.random() < LASTING_PART else None
+    faults = plan.faults
+    if random.random() < LATER_PART:
+        later = [(random.uniform(0.5, plan.faults_s), random.choice(list(LATER))) for _ in range(random.randint(1, 3))]
+        faults = tuple(sorted((*faults, *later)))
+    return replace(plan, lasting=lasting, faults=faults)
+
+
+def _random_link(random: Random) -> Link:
+    """The network of the first half: often fine, sometimes bad in one way, sometimes in all."""
+    bad = random.random()
+    if bad < 0.4:
+        return Link()
+    loss, duplicate, reorder = (random.choice((0.0, 0.01, 0.1, 0.25)) for _ in range(3))
+    return Link(
+        delay=random.choice((0.0002, 0.002, 0.02)),
+        jitter=random.choice((0.0003, 0.003, 0.03)),
+        loss=loss,
+        duplicate=duplicate,
+        reorder=reorder,
+        late=random.choice((0.01, 0.1, 1.0)),
+    )
+
+
+def build_world(
+    seed: int,
+    *,
+    build: Build | None = None,
+    timings: Timings | None = None,
+    verbose: int = 0,
+    out: Callable[[str], object] | None = None,
+) -> tuple[World, Plan]:
+    """The world of a seed, with its faults planned but nothing run yet."""
+    world = World(seed, build=build, timings=timings, verbose=verbose, out=out)
+    plan = _with_later_kinds(make_plan(world.random), Random(f"later kinds {seed}"))
+    world.story.tell("plan", str(plan))
+    world.disturb(plan.link)
+    handler = _handler(world.random, plan)
+    for index in range(plan.receivers):
+        world.after(
+            world.random.choice((0.0, world.random.uniform(0.0, 1.0))),
+            partial(_add_receiver, world, plan, handler, index),
+        )
+    rate = plan.messages / plan.faults_s
+    for index in range(plan.senders):
+        world.after(
+            world.random.uniform(0.0, 1.0) if index else 0.0,
+            lambda: world.sender(
+                LABEL,
+                bodies=_bodies(world.random, plan),
+                rate=rate,
+                burst=plan.burst,
+                keys=plan.keys,
+                close=plan.close,
+                options={"frame_bytes": 2000} if plan.body_bytes else None,
+            ),
+        )
+    for when, kind in plan.faults:
+        world.at(when, partial((FAULTS | LATER)[kind], Scene(world, plan, handler)))
+    return world, plan
+
+
+def run_seed(
+    seed: int, *, build: Build | None = None, verbose: int = 0, out: Callable[[str], object] | None = None
+) -> Verdict:
+    """Run the world of a seed to its end and judge it."""
+    world, plan = build_world(seed, build=build, verbose=verbose, out=out)
+    world.run(until=plan.faults_s)
+    world.run_planned()
+    world.heal()
+    scene = Scene(world, plan, _handler(world.random, plan))
+    _people(scene, LASTING[plan.lasting](scene) if plan.lasting else None)
+    world.settle()
+    orphans = any(not sender.alive and sender.machine.undone for sender in world.senders)
+    world.run(until=world.now + (ORPHAN_S if orphans else QUIET_S))
+    return world.verdict()
+
+
+def _people(scene: Scene, broken: Process | None) -> None:
+    """Every group that was ever there has someone sound again: otherwise its messages could never be done."""
+    world, plan = scene.world, scene.plan
+    for group in sorted({receiver.group for receiver in world.receivers} or {_group(plan, 0)}):
+        if all(receiver.leaving or receiver is broken for receiver in world.live_receivers(LABEL, group)):
+            world.receiver(LABEL, group=group, handler=scene.handler, concurrency=plan.concurrency)
+
+
+def _add_receiver(world: World, plan: Plan, handler: Handler, index: int) -> ReceiverProcess:
+    return world.receiver(
+        LABEL,
+        group=_group(plan, index),
+        weight=plan.weights[index % plan.receivers],
+        handler=handler,
+        concurrency=plan.concurrency,
+        buffer_bytes=plan.buffer_bytes,
+    )
+
+
+def _group(plan: Plan, index: int) -> str:
+    return ("default", "second")[index % plan.groups]
+
+
+def _bodies(random: Random, plan: Plan) -> list[object]:
+    if not plan.body_bytes:
+        return [{"n": n} for n in range(plan.messages)]
+    return [b"%d:" % n + bytes(random.randrange(2 * plan.body_bytes)) for n in range(plan.messages)]
+
+
+def _handler(random: Random, plan: Plan) -> Handler:
+    def handle(_message: StartedMessage) -> float:
+        if plan.failures and random.random() < plan.failures:
+            raise HandlerFailed("on purpose")
+        if plan.slow_handlers and random.random() < plan.slow_handlers:
+            return random.uniform(0.5, 3.0)
+        return random.expovariate(1.0) * plan.handling_s
+
+    return handle
+
+
+# --- faults -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Where a fault happens. Victims are chosen when it does, among those that are alive then."""
+
+    world: World
+    plan: Plan
+    handler: Handler
+
+    @property
+    def random(self) -> Random:
+        return self.world.random
+
+    def receiver(self) -> ReceiverProcess | None:
+        live = self.world.live_receivers(LABEL)
+        return self.random.choice(live) if live else None
+
+    def sender(self) -> Process | None:
+        live = self.world.live_senders(LABEL)
+        return self.random.choice(live) if live else None
+
+    def everyone_but(self, *processes: Process) -> list[Process]:
+        return [process for process in self.world.processes if process.alive and process not in processes]
+
+    def duration(self) -> float:
+        """Short, about as long as an expiry or a lease, or long: the interesting ones are in the middle."""
+        return self.random.choice(
+            (self.random.uniform(0.05, 0.9), self.random.uniform(0.9, 1.3), self.random.uniform(1.3, 4.0))
+        )
+
+    def join(self) -> None:
+        if len(self.world.live_receivers(LABEL)) < RECEIVERS_MAX:
+            _add_receiver(self.world, self.plan, self.handler, self.random.randrange(self.plan.receivers))
+
+
+def _crash_receiver(scene: Scene) -> None:
+    if receiver := scene.receiver():
+        receiver.crash()
+
+
+def _restart_receiver(scene: Scene) -> None:
+    if receiver := scene.receiver():
+        scene.world.restart(receiver, after=scene.random.choice((0.0, scene.duration())))
+
+
+def _receiver_leaves(scene: Scene) -> None:
+    if receiver := scene.receiver():
+        receiver.leave()
+
+
+def _receiver_joins(scene: Scene) -> None:
+    scene.join()
+
+
+def _one_dies_while_two_join(scene: Scene) -> None:
+    _crash_receiver(scene)
+    scene.join()
+    scene.join()
+
+
+def _many_join(scene: Scene) -> None:
+    for _ in range(scene.random.randint(3, BURST_JOINERS_MAX)):
+        scene.world.after(scene.random.random(), scene.join)
+
+
+def _all_leave_and_one_comes(scene: Scene) -> None:
+    pause = scene.random.choice((0.0, 0.3))
+    for index, receiver in enumerate(scene.world.live_receivers(LABEL)):
+        scene.world.after(index * pause, receiver.leave)
+    scene.world.after(scene.duration(), scene.join)
+
+
+def _all_die_and_new_ones_come(scene: Scene) -> None:
+    for receiver in scene.world.live_receivers(LABEL):
+        receiver.crash()
+    for _ in range(scene.random.randint(1, 3)):
+        scene.world.after(scene.duration(), scene.join)
+
+
+def _pause_receiver(scene: Scene) -> None:
+    if receiver := scene.receiver():
+        scene.world.pause(receiver, scene.duration())
+
+
+def _pause_receiver_for_ten_seconds(scene: Scene) -> None:
+    # Heal would end it sooner: it is planned so late that the world goes on without it until it resumes by itself.
+    if receiver := scene.receiver():
+        scene.world.pause(receiver, 10.0)
+
+
+def _keeper_naps(scene: Scene) -> None:
+    if live := scene.world.live_receivers(LABEL):
+        scene.world.pause(live[0], scene.random.uniform(0.9, 1.3))
+
+
+def _keeper_dies_half_heard(scene: Scene) -> None:
+    """The keeper writes a table that only some hear, then dies."""
+    live = scene.world.live_receivers(LABEL)
+    if len(live) >= 3:
+        scene.world.cut(live[0], scene.random.sample(live[1:], len(live) // 2))
+        scene.join()
+        scene.world.after(scene.random.uniform(0.05, 1.5), live[0].crash)
+
+
+def _pause_sender(scene: Scene) -> None:
+    if sender := scene.sender():
+        scene.world.pause(sender, scene.random.choice((scene.duration(), 4.0)))
+
+
+def _crash_sender(scene: Scene) -> None:
+    if sender := scene.sender():
+        sender.crash()
+
+
+def _restart_sender(scene: Scene) -> None:
+    if sender := scene.sender():
+        scene.world.restart(sender, after=scene.random.choice((0.0, scene.duration())))
+
+
+def _deaf(scene: Scene) -> None:
+    if receiver := scene.receiver():
+        scene.world.cut(scene.everyone_but(receiver), receiver, scene.duration())
+
+
+def _mute(scene: Scene) -> None:
+    if receiver := scene.receiver():
+        scene.world.cut(receiver, scene.everyone_but(receiver), scene.duration())
+
+
+def _cable_out(scene: Scene) -> None:
+    if receiver := scene.receiver():
+        scene.world.partition([receiver], scene.everyone_but(receiver), for_s=scene.duration())
+
+
+def _deaf_to_a_sender(scene: Scene) -> None:
+    receiver, sender = scene.receiver(), scene.sender()
+    if receiver and sender:
+        scene.world.cut(sender, receiver, scene.duration())
+
+
+def _unheard_by_a_sender(scene: Scene) -> None:
+    receiver, sender = scene.receiver(), scene.sender()
+    if receiver and sender:
+        scene.world.cut(receiver, sender, scene.duration())
+
+
+def _strangers(scene: Scene) -> None:
+    """Two that hear everyone else, but not each other."""
+    live = scene.world.live_receivers(LABEL)
+    if len(live) >= 2:
+        one, other = scene.random.sample(live, 2)
+        scene.world.partition([one], [other], for_s=scene.duration())
+
+
+def _halves(scene: Scene) -> None:
+    everyone = scene.everyone_but()
+    if len(everyone) >= 2:
+        scene.random.shuffle(everyone)
+        middle = scene.random.randrange(1, len(everyone))
+        scene.world.partition(everyone[:middle], everyone[middle:], for_s=scene.duration())
+
+
+def _clogged(scene: Scene) -> None:
+    """One process's datagrams, or those to it, come late and all at once."""
+    victim = scene.random.choice((scene.receiver, scene.sender))()
+    if victim:
+        others = scene.everyone_but(victim)
+        there, here = scene.random.sample(([victim], others), 2)
+        scene.world.clog(there, here, scene.duration())
+
+
+def _storm(scene: Scene) -> None:
+    """Every link bad for a while."""
+    world = scene.world
+    before = world.network.link
+    world.disturb(Link(delay=0.001, jitter=0.02, loss=0.4, duplicate=0.2, reorder=0.3, late=0.3))
+    world.after(scene.duration(), lambda: world.disturb(before))
+
+
+def _bad_cable(scene: Scene) -> None:
+    """One process's links lose half of everything until the world is healed."""
+    if receiver := scene.receiver():
+        others = scene.everyone_but(receiver)
+        link = Link(loss=0.5, reorder=0.1)
+        if scene.random.random() < 0.7:
+            scene.world.disturb(link, others, receiver)
+        if scene.random.random() < 0.7:
+            scene.world.disturb(link, receiver, others)
+
+
+def _last_acks_reach_only_the_sender(scene: Scene) -> None:
+    """A receiver that only senders hear goes on a little, then dies."""
+    if receiver := scene.receiver():
+        others = [r for r in scene.world.live_receivers(LABEL) if r is not receiver]
+        scene.world.cut(receiver, others)
+        scene.world.after(scene.random.uniform(0.01, 0.3), receiver.crash)
+
+
+def _last_acks_reach_only_receivers(scene: Scene) -> None:
+    """A receiver that no sender hears goes on a little, then dies: what it did then may be done again."""
+    if receiver := scene.receiver():
+        scene.world.cut(receiver, scene.world.live_senders(LABEL))
+        scene.world.after(scene.random.uniform(0.01, 0.8), receiver.crash)
+
+
+FAULTS: dict[str, Callable[[Scene], None]] = {
+    "receiver crashes": _crash_receiver,
+    "receiver restarts": _restart_receiver,
+    "receiver leaves": _receiver_leaves,
+    "receiver joins": _receiver_joins,
+    "one dies while two join": _one_dies_while_two_join,
+    "many join": _many_join,
+    "all leave and one comes": _all_leave_and_one_comes,
+    "all die and new ones come": _all_die_and_new_ones_come,
+    "receiver paused": _pause_receiver,
+    "receiver paused for ten seconds": _pause_receiver_for_ten_seconds,
+    "keeper naps": _keeper_naps,
+    "keeper dies half heard": _keeper_dies_half_heard,
+    "sender paused": _pause_sender,
+    "sender crashes": _crash_sender,
+    "sender restarts": _restart_sender,
+    "deaf": _deaf,
+    "mute": _mute,
+    "cable out": _cable_out,
+    "deaf to a sender": _deaf_to_a_sender,
+    "unheard by a sender": _unheard_by_a_sender,
+    "strangers": _strangers,
+    "halves": _halves,
+    "clogged": _clogged,
+    "storm": _storm,
+    "bad cable": _bad_cable,
+    "last acks reach only the sender": _last_acks_reach_only_the_sender,
+    "last acks reach only receivers": _last_acks_reach_only_receivers,
+}
+
+
+def _struck_out_unawares(scene: Scene) -> None:
+    """Cut off until after it is struck out; then it hears everything but the stamps that say so."""
+    receiver, sender = scene.receiver(), scene.sender()
+    if receiver and sender:
+        away = scene.random.uniform(1.0, 2.0)
+        scene.world.partition([receiver], [sender], for_s=away)
+        scene.world.cut(sender, receiver, away + scene.duration(), kinds=[FrameType.STAMP])
+
+
+def _data_lost(scene: Scene) -> None:
+    """A receiver whose data socket overflows: heartbeats come, frames with messages and stamps do not."""
+    receiver, sender = scene.receiver(), scene.sender()
+    if receiver and sender:
+        kinds = [FrameType.DATA, FrameType.FRAGMENT, FrameType.TAIL, FrameType.STAMP]
+        scene.world.cut(sender, receiver, scene.duration(), kinds=kinds)
+
+
+def _control_lost(scene: Scene) -> None:
+    """One whose heartbeats are not heard, or that hears none, while its other frames pass."""
+    receiver = scene.receiver()
+    if receiver:
+        others = scene.everyone_but(receiver)
+        kinds = scene.random.choice(([FrameType.ALIVE], [FrameType.SENDER_ALIVE], [FrameType.TABLE]))
+        scene.world.cut(others, receiver, scene.duration(), kinds=kinds)
+        scene.world.cut(receiver, others, scene.duration(), kinds=kinds)
+
+
+def _reports_lost(scene: Scene) -> None:
+    """A receiver whose reports and questions go astray."""
+    receiver, sender = scene.receiver(), scene.sender()
+    if receiver and sender:
+        kinds = scene.random.choice(([FrameType.REPORT], [FrameType.ASK_PROGRESS], [FrameType.NAK]))
+        scene.world.cut(receiver, sender, scene.duration(), kinds=kinds)
+
+
+def _goodbyes_lost(scene: Scene) -> None:
+    if receiver := scene.receiver():
+        scene.world.cut(receiver, scene.everyone_but(receiver), kinds=[FrameType.GOODBYE])
+        receiver.leave()
+
+
+LATER: dict[str, Callable[[Scene], None]] = {
+    "struck out unawares": _struck_out_unawares,
+    "data lost": _data_lost,
+    "control lost": _control_lost,
+    "reports lost": _reports_lost,
+    "goodbyes lost": _goodbyes_lost,
+}
+
+
+# --- what stays broken --------------------------------------------------------------------------------------------
+
+
+def _stays_stopped(scene: Scene) -> Process | None:
+    receiver = scene.receiver()
+    if receiver:
+        receiver.pause()
+    return receiver
+
+
+def _stays_cut_off(scene: Scene) -> Process | None:
+    receiver = scene.receiver()
+    if receiver:
+        scene.world.partition([receiver], scene.everyone_but(receiver))
+    return receiver
+
+
+def _stays_mute(scene: Scene) -> Process | None:
+    receiver = scene.receiver()
+    if receiver:
+        scene.world.cut(receiver, scene.everyone_but(receiver))
+    return receiver
+
+
+def _stays_deaf(scene: Scene) -> Process | None:
+    receiver = scene.receiver()
+    if receiver:
+        scene.world.cut(scene.everyone_but(receiver), receiver)
+    return receiver
+
+
+def _stays_deaf_to_a_sender(scene: Scene) -> Process | None:
+    receiver, sender = scene.receiver(), scene.sender()
+    if receiver and sender:
+        scene.world.cut(sender, receiver)
+    return receiver
+
+
+def _stays_unheard_by_a_sender(scene: Scene) -> Process | None:
+    receiver, sender = scene.receiver(), scene.sender()
+    if receiver and sender:
+        scene.world.cut(receiver, sender)
+    return receiver
+
+
+def _stay_strangers(scene: Scene) -> Process | None:
+    live = scene.world.live_receivers(LABEL)
+    if len(live) >= 2:
+        one, other = scene.random.sample(live, 2)
+        scene.world.partition([one], [other])
+    return None
+
+
+LASTING: dict[str, Callable[[Scene], Process | None]] = {
+    "stopped": _stays_stopped,
+    "cut off": _stays_cut_off,
+    "mute": _stays_mute,
+    "deaf": _stays_deaf,
+    "deaf to a sender": _stays_deaf_to_a_sender,
+    "unheard by a sender": _stays_unheard_by_a_sender,
+    "strangers": _stay_strangers,
+}
+"""Each returns the receiver on which nobody can count any more."""

@@ -1,0 +1,240 @@
+"""Interfaces and UDP sockets of a bus. Owns every socket option that rvq sets, and why; reads and sends nothing.
+
+Linux only: interfaces are asked by ioctl, and IP_MULTICAST_ALL is what keeps two interfaces apart.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fcntl import ioctl
+
+from rvq.bus import Bus
+from rvq.errors import BusError
+from rvq.limits import FRAME_BYTES_LOOPBACK, FRAME_BYTES_MIN, MIB, RECEIVE_BUFFER_BYTES
+
+SEND_BUFFER_BYTES = 2 * MIB
+"""Asked for at each sending socket: some milliseconds of a 10 Gbit/s link, so that a burst of frames seldom waits."""
+
+UDP_OVERHEAD_BYTES = 28
+"""IPv4 and UDP headers: what a datagram has less than the MTU."""
+
+# Linux's numbers, which the socket module does not know.
+_IP_MULTICAST_ALL = 49
+_SO_RCVBUFFORCE = 33
+_SO_SNDBUFFORCE = 32
+_SIOCGIFFLAGS = 0x8913
+_SIOCGIFADDR = 0x8915
+_SIOCGIFMTU = 0x8921
+_IFF_UP = 0x1
+_IFF_LOOPBACK = 0x8
+_IFF_RUNNING = 0x40
+_IFF_MULTICAST = 0x1000
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """A network interface as it was when asked. `address` is the one that peers answer to."""
+
+    name: str
+    index: int
+    address: str
+    mtu: int
+    flags: int
+
+    @property
+    def is_up(self) -> bool:
+        return bool(self.flags & _IFF_UP)
+
+    @property
+    def is_loopback(self) -> bool:
+        return bool(self.flags & _IFF_LOOPBACK)
+
+    @property
+    def has_carrier(self) -> bool:
+        """False with the cable pulled."""
+        return bool(self.flags & _IFF_RUNNING)
+
+    @property
+    def has_multicast(self) -> bool:
+        """Loopback never says so, and carries multicast all the same."""
+        return self.is_loopback or bool(self.flags & _IFF_MULTICAST)
+
+
+def resolve_interface(name_or_address: str) -> Interface:
+    """The interface of that name, or the one that has that IPv4 address. BusError if it is of no use to a bus."""
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+            return _resolve(asking, name_or_address)
+    except OSError as error:
+        raise BusError(f"interface {name_or_address!r} cannot be asked ({error.strerror}): see `ip address`") from error
+
+
+def _resolve(asking: socket.socket, name_or_address: str) -> Interface:
+    name, address = _find(asking, name_or_address)
+    (flags,) = _ask(asking, _SIOCGIFFLAGS, name, "H")
+    if not flags & _IFF_UP:
+        raise BusError(f"interface {name} is down: bring it up (ip link set dev {name} up) or choose another")
+    if address is None:
+        advice = f"give it one (ip address add 10.0.0.1/24 dev {name}) or choose another"
+        raise BusError(f"interface {name} has no IPv4 address: {advice}")
+    (mtu,) = _ask(asking, _SIOCGIFMTU, name, "i")
+    return Interface(name, socket.if_nametoindex(name), address, mtu, flags)
+
+
+def _find(asking: socket.socket, name_or_address: str) -> tuple[str, str | None]:
+    names = [name for _, name in socket.if_nameindex()]
+    if name_or_address in names:
+        return name_or_address, _address_of(asking, name_or_address)
+    for name in names:
+        if name_or_address == _address_of(asking, name, name_or_address):
+            return name, name_or_address
+    existing = ", ".join(f"{name} ({_address_of(asking, name) or 'no IPv4 address'})" for name in names)
+    raise BusError(f"no interface {name_or_address!r} on this machine: choose one of {existing or 'none'}")
+
+
+def _ask(asking: socket.socket, request: int, name: str, answer: str) -> tuple[int, ...]:
+    reply = ioctl(asking, request, struct.pack("16s24x", name.encode()))
+    return struct.unpack_from(answer, reply, 16)
+
+
+def _address_of(asking: socket.socket, name: str, wanted: str = "0.0.0.0") -> str | None:
+    """The interface's first address, or `wanted` if that is one of its others: Linux looks for what we put in."""
+    try:
+        request = struct.pack("16sHxx4s16x", name.encode(), socket.AF_INET, socket.inet_pton(socket.AF_INET, wanted))
+        return socket.inet_ntoa(ioctl(asking, _SIOCGIFADDR, request)[20:24])
+    except (OSError, ValueError):  # `wanted` is no address, or the interface has none
+        return None
+
+
+def frame_bytes_for(interface: Interface) -> int:
+    """The largest data frame that leaves in one piece: IP fragments would make one lost packet cost a whole frame."""
+    return max(FRAME_BYTES_MIN, min(FRAME_BYTES_LOOPBACK, interface.mtu - UDP_OVERHEAD_BYTES))
+
+
+def open_multicast(bus: Bus, interface: Interface, address: str) -> socket.socket:
+    """A socket that hears what is sent to the multicast `address` on this interface's network, and nothing else."""
+    with _opening(bus, interface) as sock:
+        # Everyone on this host who listens to the label binds the same address, and each gets a copy.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Without this a socket also hears what others on this host have joined, on any interface.
+        sock.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
+        # Nothing is meant to be sent from here; if it ever is, it must not follow the default route off this bus.
+        _set_outgoing(sock, bus, interface)
+        _ask_receive_buffer(sock)
+        # The address and not 0.0.0.0: the kernel then drops other labels before they reach our queue.
+        sock.bind((address, bus.port))
+        sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, _mreqn(interface, group=address))
+    return sock
+
+
+def open_unicast(bus: Bus, interface: Interface) -> socket.socket:
+    """A socket from which everything is sent, and to which peers answer: a port of its own on the interface."""
+    with _opening(bus, interface) as sock:
+        _set_outgoing(sock, bus, interface)
+        _ask_receive_buffer(sock)
+        _ask_buffer(sock, socket.SO_SNDBUF, _SO_SNDBUFFORCE, SEND_BUFFER_BYTES)
+        sock.bind((interface.address, 0))
+    check_route(bus, interface)
+    return sock
+
+
+def check_route(bus: Bus, interface: Interface) -> None:
+    """BusError if the kernel has no way to send to the bus's addresses by this interface."""
+    with _opening(bus, interface) as sock:
+        _set_outgoing(sock, bus, interface)
+        # Looks the route up and sends nothing. No route is needed, in fact: the interface is given.
+        sock.connect((str(bus.network.network_address), bus.port))
+    sock.close()
+
+
+def receive_buffer_bytes(sock: socket.socket) -> int:
+    """What the socket was granted, in the unit in which it is asked for: Linux doubles it for its bookkeeping."""
+    return sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) // 2
+
+
+def send_buffer_bytes(sock: socket.socket) -> int:
+    """As `receive_buffer_bytes`, for sending."""
+    return sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) // 2
+
+
+def buffer_warning(got: int, asked: int, *, sending: bool = False) -> str | None:
+    """A sentence that says what to change, or None if the buffer is as large as asked."""
+    if got >= asked:
+        return None
+    kind, setting = ("send", "net.core.wmem_max") if sending else ("receive", "net.core.rmem_max")
+    harm = "bursts wait" if sending else "bursts overflow it and must be sent again"
+    return f"{kind} buffer is {got:,} bytes of {asked:,} asked, so {harm}: run `sysctl -w {setting}={asked}` as root"
+
+
+@contextmanager
+def _opening(bus: Bus, interface: Interface) -> Iterator[socket.socket]:
+    """A new non-blocking socket; closed again, and the fault put in words, if setting it up fails."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        sock.setblocking(False)
+        yield sock
+    except OSError as error:
+        sock.close()
+        raise BusError(_explain(error, bus, interface)) from error
+    except BaseException:
+        sock.close()
+        raise
+
+
+def _explain(error: OSError, bus: Bus, interface: Interface) -> str:
+    # Kernels differ in what they answer for an interface that is gone (ENODEV, EADDRNOTAVAIL): look for oneself.
+    if not _still_there(interface):
+        return f"interface {interface.name} is no longer on this machine: choose another, see `ip address`"
+    match error.errno:
+        case errno.EADDRINUSE:
+            return (
+                f"port {bus.port} is taken by a program that keeps it: choose another (port=, --port, RVQ_PORT),"
+                f" or see who has it (ss -ulnp 'sport = :{bus.port}')"
+            )
+        case errno.EACCES:
+            return f"port {bus.port} is not allowed for this user: choose one above 1023 (port=, --port, RVQ_PORT)"
+        case errno.EADDRNOTAVAIL:
+            return (
+                f"address {interface.address} is no longer on {interface.name}: see `ip address show {interface.name}`"
+            )
+        case errno.ENETUNREACH | errno.EHOSTUNREACH | errno.ENODEV | errno.ENETDOWN:
+            return (
+                f"no multicast to {bus.address} by interface {interface.name} ({error.strerror}): see that it is up "
+                f"and has an address, or give it a route (ip route add {bus.network} dev {interface.name})"
+            )
+        case _:
+            return f"no socket on {interface.name}, port {bus.port} ({error.strerror}): run `rvq doctor`"
+
+
+def _still_there(interface: Interface) -> bool:
+    """True if the interface has the index it had: one that was removed and made again has another."""
+    return (interface.index, interface.name) in socket.if_nameindex()
+
+
+def _set_outgoing(sock: socket.socket, bus: Bus, interface: Interface) -> None:
+    sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, _mreqn(interface, local=interface.address))
+    # 0 keeps the kernel itself from ever putting a loopback bus on a cable.
+    sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 0 if interface.is_loopback else bus.ttl)
+    # Receivers on the sender's own host are receivers like any other.
+    sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
+
+
+def _mreqn(interface: Interface, *, group: str = "0.0.0.0", local: str = "0.0.0.0") -> bytes:
+    """struct ip_mreqn. By index: an address can be on two interfaces, and no route is looked up then."""
+    return struct.pack("=4s4si", socket.inet_aton(group), socket.inet_aton(local), interface.index)
+
+
+def _ask_receive_buffer(sock: socket.socket) -> None:
+    _ask_buffer(sock, socket.SO_RCVBUF, _SO_RCVBUFFORCE, RECEIVE_BUFFER_BYTES)
+
+
+def _ask_buffer(sock: socket.socket, option: int, forced: int, size: int) -> None:
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, forced, size)  # past the sysctl limit, if we may
+    except PermissionError:
+        sock.setsockopt(socket.SOL_SOCKET, option, size)  # the kernel cuts it to the limit

@@ -1,0 +1,205 @@
+"""The sockets of one sender or receiver, on an event loop. Owns reading them dry and sending in order; knows no frames.
+
+Everything is sent from one socket, so the source address of a datagram is where to answer it. A datagram that cannot be
+sent is counted and dropped: UDP may lose, and repair is the protocol's.
+"""
+
+from __future__ import annotations
+
+import socket
+from asyncio import AbstractEventLoop
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from rvq.bus import Bus
+from rvq.core.machine import Route, Target
+from rvq.limits import MIB, RECEIVE_BUFFER_BYTES
+from rvq.transport import multicast
+
+Address = tuple[str, int]
+OnDatagram = Callable[[bytes, Address], None]
+OnDrained = Callable[[], None]
+
+DATAGRAMS_PER_TURN_MAX = 512
+"""Read from one socket before other tasks have their turn; the loop comes back at once for what is left."""
+
+BACKLOG_BYTES_MAX = 8 * MIB
+BACKLOG_DATAGRAMS_MAX = 4096
+"""Kept while the send buffer is full. More would only be stale when it leaves."""
+
+_RECEIVE_BYTES = 65_536
+"""No datagram is larger, so none is ever cut."""
+
+_DATA, _CONTROL = Route.DATA, Route.CONTROL
+
+
+class Endpoint:
+    """One unicast socket and the label's multicast sockets. Counts what goes in and out."""
+
+    __slots__ = (
+        "_backlog",
+        "_backlog_bytes",
+        "_control_target",
+        "_data_target",
+        "_loop",
+        "_multicast",
+        "_sendto",
+        "_unicast",
+        "address",
+        "closed",
+        "datagrams_in",
+        "datagrams_out",
+        "frame_bytes",
+        "receive_buffer_bytes",
+        "receive_errors",
+        "send_errors",
+        "warnings",
+    )
+
+    def __init__(
+        self,
+        unicast: socket.socket,
+        joined: Sequence[socket.socket],
+        *,
+        data_target: Address,
+        control_target: Address,
+        frame_bytes: int,
+    ) -> None:
+        self._unicast = unicast
+        self._multicast = tuple(joined)
+        self._data_target = data_target
+        self._control_target = control_target
+        self._sendto: Callable[[bytes, Any], int] = unicast.sendto
+        self._loop: AbstractEventLoop | None = None
+        self._backlog: deque[tuple[bytes, Any]] = deque()
+        self._backlog_bytes = 0
+        self.address: Address = unicast.getsockname()
+        """Where peers answer."""
+        self.frame_bytes = frame_bytes
+        """The largest data frame for this interface."""
+        self.receive_buffer_bytes = min(multicast.receive_buffer_bytes(sock) for sock in (unicast, *joined))
+        """The smallest that was granted."""
+        self.warnings = self._warn()
+        """Sentences for the log: what about this host will cost speed."""
+        self.closed = False
+        self.datagrams_in = self.datagrams_out = 0
+        self.receive_errors = self.send_errors = 0
+
+    @classmethod
+    def open(cls, bus: Bus, label: str, *, data: bool) -> Endpoint:
+        """Joins the label's control address, and with `data` its data address. BusError says why it cannot."""
+        data_address, control_address = bus.data_address(label), bus.control_address(label)
+        interface = multicast.resolve_interface(bus.interface)
+        sockets: list[socket.socket] = []
+        try:
+            sockets.append(multicast.open_unicast(bus, interface))
+            for address in (control_address, data_address) if data else (control_address,):
+                sockets.append(multicast.open_multicast(bus, interface, address))
+            return cls(
+                sockets[0],
+                sockets[1:],
+                data_target=(data_address, bus.port),
+                control_target=(control_address, bus.port),
+                frame_bytes=multicast.frame_bytes_for(interface),
+            )
+        except BaseException:
+            for sock in sockets:
+                sock.close()
+            raise
+
+    def start(self, loop: AbstractEventLoop, on_datagram: OnDatagram, on_drained: OnDrained) -> None:
+        """From now on every datagram is handed over, and `on_drained` called after each wake-up of a socket."""
+        self._loop = loop
+        for sock in (self._unicast, *self._multicast):
+            loop.add_reader(sock.fileno(), partial(self._drain, sock.recvfrom, on_datagram, on_drained))
+
+    def send(self, target: Target, datagram: bytes) -> None:
+        """Sends at once, or as soon as there is room. Never raises for what the network does."""
+        address: Any = target
+        if target is _DATA:
+            address = self._data_target
+        elif target is _CONTROL:
+            address = self._control_target
+        if self._backlog:
+            self._keep(datagram, address)
+            return
+        try:
+            self._sendto(datagram, address)
+        except BlockingIOError:
+            self._keep(datagram, address)
+        except OSError:
+            self.send_errors += 1
+        else:
+            self.datagrams_out += 1
+
+    def close(self) -> None:
+        """Sends what it still can of the backlog, without waiting. Twice is fine."""
+        if self.closed:
+            return
+        self._send_backlog()
+        self.send_errors += len(self._backlog)
+        self._backlog.clear()
+        self.closed = True
+        for sock in (self._unicast, *self._multicast):
+            if self._loop is not None and not self._loop.is_closed():
+                self._loop.remove_reader(sock.fileno())
+                self._loop.remove_writer(sock.fileno())
+            sock.close()
+
+    def _drain(
+        self, recvfrom: Callable[[int], tuple[bytes, Address]], on_datagram: OnDatagram, on_drained: OnDrained
+    ) -> None:
+        # Hot: only locals, and one call per datagram beyond the system call.
+        taken = 0
+        while taken < DATAGRAMS_PER_TURN_MAX:
+            try:
+                datagram, source = recvfrom(_RECEIVE_BYTES)
+            except BlockingIOError:
+                break
+            except OSError:  # the interface went away, say; or somebody closed us
+                self.receive_errors += not self.closed
+                break
+            taken += 1
+            on_datagram(datagram, source)
+        self.datagrams_in += taken
+        if not self.closed:
+            on_drained()
+
+    def _keep(self, datagram: bytes, address: Any) -> None:
+        full = len(self._backlog) >= BACKLOG_DATAGRAMS_MAX or self._backlog_bytes + len(datagram) > BACKLOG_BYTES_MAX
+        if self._loop is None or full:
+            self.send_errors += 1
+            return
+        if not self._backlog:
+            self._loop.add_writer(self._unicast.fileno(), self._on_writable)
+        self._backlog.append((datagram, address))
+        self._backlog_bytes += len(datagram)
+
+    def _on_writable(self) -> None:
+        self._send_backlog()
+        if not self._backlog and self._loop is not None:
+            self._loop.remove_writer(self._unicast.fileno())
+
+    def _send_backlog(self) -> None:
+        backlog = self._backlog
+        while backlog:
+            datagram, address = backlog[0]
+            try:
+                self._sendto(datagram, address)
+            except BlockingIOError:
+                return
+            except OSError:
+                self.send_errors += 1
+            else:
+                self.datagrams_out += 1
+            backlog.popleft()
+            self._backlog_bytes -= len(datagram)
+
+    def _warn(self) -> tuple[str, ...]:
+        received = multicast.buffer_warning(self.receive_buffer_bytes, RECEIVE_BUFFER_BYTES)
+        sent = multicast.buffer_warning(
+            multicast.send_buffer_bytes(self._unicast), multicast.SEND_BUFFER_BYTES, sending=True
+        )
+        return tuple(warning for warning in (received, sent) if warning)

@@ -1,0 +1,325 @@
+"""The frames: what is said, without its bytes. Owns their fields; `codec` owns how they look on the wire.
+
+Tuples with names stand for the small things inside a frame, because msgpack packs a tuple as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum, IntFlag
+from hashlib import blake2b
+from typing import NamedTuple, NewType
+
+SenderId = NewType("SenderId", int)
+ReceiverId = NewType("ReceiverId", int)
+Sequence = int
+StampNumber = int
+
+ID_BITS = 63
+"""Ids are random 63-bit numbers: 64 bits unsigned would not fit the signed columns of data tools."""
+
+
+class FrameType(IntEnum):
+    """The header's type byte. Data frames below 16, a sender's words from 16, a receiver's from 32."""
+
+    DATA = 1
+    FRAGMENT = 2
+    TAIL = 3
+    SENDER_ALIVE = 16
+    STAMP = 17
+    PROGRESS = 18
+    SENDER_GOODBYE = 19
+    ASK_TABLE = 20
+    ALIVE = 32
+    TABLE = 33
+    REPORT = 34
+    NAK = 35
+    ASK_STAMPS = 36
+    ASK_PROGRESS = 37
+    GOODBYE = 38
+
+
+class DataFlag(IntFlag):
+    """The header's flags byte in data frames."""
+
+    RAW = 1
+    """Every record is the body itself, as bytes. Without RAW and MIXED, every record is msgpack."""
+    MIXED = 2
+    """Each record starts with a byte that says its kind."""
+    KEYED = 4
+    """A table of shards follows the table of offsets."""
+
+
+class Version(NamedTuple):
+    """A table's version. Compares as the design says: by counter, then by keeper."""
+
+    counter: int
+    keeper: int
+
+
+NO_VERSION = Version(0, 0)
+
+
+class Member(NamedTuple):
+    """One receiver of a table, with the number of slots it holds."""
+
+    id: int
+    weight: int
+
+
+class Echo(NamedTuple):
+    """The newest heartbeat counter that a sender heard of one receiver."""
+
+    id: int
+    counter: int
+
+
+class GroupState(NamedTuple):
+    """What a sender's heartbeat says of one group."""
+
+    group: str
+    version: Version
+    done_to: Sequence
+    """Every message up to this one is done in the group."""
+    held: bool
+    """The sender sends nothing because of this group: nobody of it is left."""
+
+
+class Silence(NamedTuple):
+    """How long a sender had not heard a receiver when it stamped it out."""
+
+    id: int
+    seconds: float
+
+
+class GroupStamp(NamedTuple):
+    """One group in a stamp: who owns the slots from here on, and what became of those who no longer do."""
+
+    group: str
+    since: StampNumber
+    """The stamp with which the group's segment began: this one, or an older one if the group did not switch here."""
+    at: Sequence
+    """The first sequence of that segment."""
+    version: Version
+    members: tuple[Member, ...]
+    draining: tuple[int, ...]
+    silent: tuple[Silence, ...]
+    gone: tuple[int, ...]
+    """Those who said goodbye: their heirs need not wait."""
+
+
+class LaneKey(NamedTuple):
+    """The name of a lane: one slot of the segment that began with a stamp."""
+
+    stamp: StampNumber
+    slot: int
+
+
+class LaneProgress(NamedTuple):
+    """What is done of a lane: all up to `floor`, and each run (first, last, first, last, ...) above it."""
+
+    stamp: StampNumber
+    slot: int
+    floor: Sequence
+    runs: tuple[Sequence, ...]
+
+
+class StreamReport(NamedTuple):
+    """What one receiver says of one stream."""
+
+    stream: int
+    taken: int
+    """The highest stream position (bytes) taken from its socket."""
+    window: int
+    """How many bytes may be in flight to it."""
+    lanes: tuple[LaneProgress, ...]
+
+
+class Heard(NamedTuple):
+    """What a receiver has heard of one stream."""
+
+    stream: int
+    counter: int
+    """The newest sender heartbeat."""
+    stamp: StampNumber
+    """The newest stamp up to which it knows every open one."""
+    silent: bool
+    """It does not hear the sender now, for most of a lease: its word for those who want to go on without it."""
+    orphaned: bool
+    """It has lately not heard the sender for most of a lease. Says so for `orphan_wait` after: others rely on it."""
+
+
+class MissingParts(NamedTuple):
+    """The fragments that a receiver lacks of one message."""
+
+    sequence: Sequence
+    parts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SenderAlive:
+    """A sender's heartbeat."""
+
+    source: int
+    label: str
+    counter: int
+    hello: bool
+    last: Sequence
+    position: int
+    oldest_stamp: StampNumber
+    newest_stamp: StampNumber
+    groups: tuple[GroupState, ...]
+    echoes: tuple[Echo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """A switch: from sequence `at` on, these tables are in force."""
+
+    source: int
+    label: str
+    number: StampNumber
+    at: Sequence
+    keyed: bool
+    """Messages from here on may have keys, so a receiver cannot tell its own from the sequence alone."""
+    groups: tuple[GroupStamp, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A sender's answer to an heir: what it knows as done of the lanes asked for."""
+
+    source: int
+    nonce: int
+    lanes: tuple[LaneProgress, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SenderGoodbye:
+    """A sender leaves; nothing of its stream is undone."""
+
+    source: int
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class AskTable:
+    """A sender has heard of a table that it does not have."""
+
+    source: int
+    group: str
+    version: Version
+
+
+@dataclass(frozen=True, slots=True)
+class Alive:
+    """A receiver's heartbeat."""
+
+    source: int
+    label: str
+    group: str
+    weight: int
+    counter: int
+    hello: bool
+    leaving: bool
+    version: Version
+    """The newest table that it belongs to."""
+    heard: tuple[Heard, ...]
+    reports: tuple[StreamReport, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableFrame:
+    """A table as its keeper wrote it."""
+
+    source: int
+    label: str
+    group: str
+    version: Version
+    members: tuple[Member, ...]
+    draining: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Progress of one stream, between heartbeats."""
+
+    source: int
+    report: StreamReport
+
+
+@dataclass(frozen=True, slots=True)
+class Nak:
+    """Sequences that a receiver lacks, as runs (first, last, first, last, ...), and missing fragments."""
+
+    source: int
+    stream: int
+    runs: tuple[Sequence, ...]
+    fragments: tuple[MissingParts, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AskStamps:
+    """Stamps that a receiver lacks: those from `first` to `last`."""
+
+    source: int
+    stream: int
+    first: StampNumber
+    last: StampNumber
+
+
+@dataclass(frozen=True, slots=True)
+class AskProgress:
+    """An heir's question, asked after its wait."""
+
+    source: int
+    stream: int
+    group: str
+    nonce: int
+    lanes: tuple[LaneKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Goodbye:
+    """A receiver leaves; it owns nothing any more."""
+
+    source: int
+    label: str
+    group: str
+
+
+Control = (
+    SenderAlive
+    | Stamp
+    | Progress
+    | SenderGoodbye
+    | AskTable
+    | Alive
+    | TableFrame
+    | Report
+    | Nak
+    | AskStamps
+    | AskProgress
+    | Goodbye
+)
+
+
+class DataHeader(NamedTuple):
+    """The fixed part of a data frame, as one struct call reads it."""
+
+    magic: int
+    type: int
+    flags: int
+    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody calls on a header
+    label_tag: int
+    stamp: StampNumber
+    stream: int
+    first: Sequence
+    sent_at: float
+    done_to: Sequence
+    position: int
+
+
+def label_tag(label: str) -> int:
+    """32 bits of a label for the header: tells the frames of labels that share a multicast address apart."""
+    return int.from_bytes(blake2b(label.encode(), digest_size=4, person=b"rvq label").digest(), "big")

@@ -1,0 +1,56 @@
+"""What options accept."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+from collections.abc import Callable
+
+import pytest
+
+from rvq.cli import values
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (values.count, "1", 1),
+        (values.count, "1000000", 1_000_000),
+        (values.weight, "64", 64),
+        (values.seconds, "0", 0.0),
+        (values.seconds, "1.5", 1.5),
+        (values.seconds_above_0, "0.1", 0.1),
+        (values.rate, "0.5", 0.5),
+        (values.filled, "user-7", "user-7"),
+    ],
+)
+def test_what_makes_sense_is_taken(kind: Callable[[str], object], text: str, value: object) -> None:
+    assert kind(text) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (values.count, "0"),
+        (values.count, "-3"),
+        (values.count, "1.5"),
+        (values.count, "many"),
+        (values.weight, "0"),
+        (values.weight, "65"),
+        (values.seconds, "-1"),
+        (values.seconds, "nan"),
+        (values.seconds, "inf"),
+        (values.seconds, "soon"),
+        (values.seconds_above_0, "0"),
+        (values.rate, "0"),
+        (values.rate, "-5"),
+        (values.rate, "1e999"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_what_to_give(kind: Callable[[str], object], text: str) -> None:
+    with pytest.raises(ArgumentTypeError, match=rf"'{text}' is .*: give "):
+        kind(text)
+
+
+def test_an_empty_text_is_refused() -> None:
+    with pytest.raises(ArgumentTypeError, match="is empty"):
+        values.filled("")

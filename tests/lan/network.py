@@ -1,0 +1,141 @@
+"""A LAN made of network namespaces: hosts on one switch, or on two that a cable joins.
+
+Nothing of it touches the machine's own network: the bridges live in a namespace of their own. Cables are
+pulled and put back at the switch, so a host sees what it would see: no carrier, and all its settings in place.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterable
+
+_TOOLS = "/usr/local/sbin:/usr/sbin:/sbin"
+
+LOSS = """
+table inet loss {
+  chain input {
+    type filter hook input priority 0
+    iifname "eth0" meta l4proto udp numgen random mod 100 < PERCENT counter drop
+  }
+}
+"""
+
+
+class Unavailable(Exception):
+    """This machine cannot make such a network; says why."""
+
+
+def _path() -> str:
+    return f"{os.environ.get('PATH', '')}:{_TOOLS}"
+
+
+def run(*words: str, given: str | None = None) -> str:
+    env = os.environ | {"PATH": _path()}
+    done = subprocess.run(words, input=given, capture_output=True, text=True, timeout=20, env=env, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(words)}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def check_tools() -> None:
+    """Raises Unavailable."""
+    if os.geteuid() != 0:
+        raise Unavailable("needs root, for network namespaces")
+    for tool, package in (("ip", "iproute2"), ("nft", "nftables")):
+        if not shutil.which(tool, path=_path()):
+            raise Unavailable(f"needs the {tool} command (apt-get install {package}, or tools/system-packages)")
+
+
+class Network:
+    """Hosts by name, each with an interface `eth0`, on the switch that they are plugged into."""
+
+    SWITCHES = ("left", "right")
+
+    def __init__(self, name: str) -> None:
+        self._prefix = f"rvq-{name}-{os.getpid()}"
+        self._switch = f"{self._prefix}-switch"
+        self._namespaces: list[str] = []
+        self._ports: dict[str, str] = {}
+        try:
+            self._build()
+        except RuntimeError as error:
+            self.remove()
+            raise Unavailable(f"no network namespaces with bridges here: {error}") from error
+        except BaseException:
+            self.remove()
+            raise
+
+    def _build(self) -> None:
+        self._add_namespace(self._switch)
+        for switch in self.SWITCHES:
+            # Without a querier a bridge that snoops forgets who has joined; a plain switch floods.
+            self._ip(self._switch, "link", "add", switch, "type", "bridge", "mcast_snooping", "0")
+            self._ip(self._switch, "link", "set", switch, "up")
+        self._ip(self._switch, "link", "add", "trunk-l", "type", "veth", "peer", "name", "trunk-r")
+        for port, switch in (("trunk-l", "left"), ("trunk-r", "right")):
+            self._ip(self._switch, "link", "set", port, "master", switch, "up")
+
+    def add_host(self, host: str, switch: str = "left") -> None:
+        namespace, port, number = f"{self._prefix}-{host}", f"port{len(self._ports)}", len(self._ports) + 1
+        self._add_namespace(namespace)
+        self._ip(self._switch, "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", namespace)
+        self._ip(self._switch, "link", "set", port, "master", switch, "up")
+        self._ip(namespace, "address", "add", f"10.77.0.{number}/24", "dev", "eth0")
+        self._ip(namespace, "link", "set", "eth0", "up")
+        self._ports[host] = port
+
+    def add_hosts(self, hosts: Iterable[str], switch: str = "left") -> None:
+        for host in hosts:
+            self.add_host(host, switch)
+
+    def on(self, host: str) -> list[str]:
+        """What to put before a command so that it runs on that host. It keeps its process id."""
+        return [shutil.which("ip", path=_path()) or "ip", "netns", "exec", f"{self._prefix}-{host}"]
+
+    def pull_cable(self, host: str) -> float:
+        """When it was out."""
+        return self._set_link(self._ports[host], "down")
+
+    def put_back_cable(self, host: str) -> float:
+        return self._set_link(self._ports[host], "up")
+
+    def split(self) -> float:
+        """The two switches no longer reach each other. When that was so."""
+        return self._set_link("trunk-l", "down")
+
+    def heal(self) -> float:
+        return self._set_link("trunk-l", "up")
+
+    def _set_link(self, port: str, state: str) -> float:
+        before = time.monotonic()
+        self._ip(self._switch, "link", "set", port, state)
+        return before if state == "up" else time.monotonic()
+
+    def lose(self, percent: int, hosts: Iterable[str]) -> None:
+        """Each datagram that reaches one of these hosts is dropped with that probability. Raises Unavailable."""
+        for host in hosts:
+            try:
+                run(*self.on(host), "nft", "-f", "-", given=LOSS.replace("PERCENT", str(percent)))
+            except RuntimeError as error:
+                raise Unavailable(f"no random loss with nftables here: {error}") from error
+
+    def lost(self, host: str) -> int:
+        """How many datagrams were dropped there."""
+        words = run(*self.on(host), "nft", "list", "table", "inet", "loss").split()
+        return int(words[words.index("packets") + 1])
+
+    def remove(self) -> None:
+        """Namespaces go, and everything in them."""
+        while self._namespaces:
+            run("ip", "netns", "delete", self._namespaces.pop())
+
+    def _add_namespace(self, namespace: str) -> None:
+        run("ip", "netns", "add", namespace)
+        self._namespaces.append(namespace)
+        self._ip(namespace, "link", "set", "lo", "up")
+
+    def _ip(self, namespace: str, *words: str) -> None:
+        run("ip", "-netns", namespace, *words)

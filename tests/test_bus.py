@@ -1,0 +1,152 @@
+"""Settings of a bus, and the addresses of labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import blake2b
+from ipaddress import IPv4Address, IPv4Network
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rvq.bus import Bus
+from rvq.errors import BadLabel, BusError
+from rvq.timings import Timings
+
+labels = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=60)
+ranges = st.sampled_from(["239.192.0.0/16", "239.0.0.0/8", "239.255.7.0/24", "232.1.16.0/20", "239.5.0.0"])
+
+
+def test_by_default_nothing_leaves_the_machine() -> None:
+    bus = Bus()
+    assert (bus.interface, bus.port, bus.address, bus.ttl) == ("lo", 7400, "239.192.0.0/16", 1)
+    assert bus.key is None and bus.peers is None
+
+
+def test_a_bus_is_a_value() -> None:
+    assert Bus(port=7401) == Bus(port=7401) != Bus()
+    assert len({Bus(), Bus(), Bus(port=7401)}) == 2
+
+
+def test_default_timings_are_those_of_the_protocol() -> None:
+    assert Bus().timings == Timings()
+
+
+def test_every_timing_is_passed_on() -> None:
+    own = {"heartbeat": 0.1, "expiry": 0.5, "lease": 0.6, "settle": 0.07, "orphan_for": 8.0, "report": 0.01}
+    assert Bus(**own).timings == Timings(**own)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"port": 0}, "from 1 to 65535"),
+        ({"port": 65536}, "from 1 to 65535"),
+        ({"port": "7400"}, "from 1 to 65535"),
+        ({"port": True}, "from 1 to 65535"),
+        ({"ttl": -1}, "from 0 to 255"),
+        ({"ttl": 256}, "from 0 to 255"),
+        ({"ttl": 1.0}, "from 0 to 255"),
+        ({"interface": ""}, "not an interface"),
+        ({"interface": None}, "not an interface"),
+        ({"address": "10.0.0.0/16"}, "not inside 224.0.0.0/4"),
+        ({"address": "224.0.0.0/16"}, "routing protocols"),
+        ({"address": "239.192.0.0/25"}, "/8 to /24"),
+        ({"address": "239.0.0.0/7"}, "write 238.0.0.0/7"),
+        ({"address": "238.0.0.0/7"}, "/8 to /24"),
+        ({"address": "239.192.1.0/16"}, "write 239.192.0.0/16"),
+        ({"address": "ff02::1"}, "not an IPv4 network"),
+        ({"address": "239.192.0.0/"}, "not an IPv4 network"),
+        ({"address": "multicast"}, "not an IPv4 network"),
+        ({"address": ""}, "not an IPv4 network"),
+        ({"address": 239}, "not str"),
+        ({"heartbeat": -1}, "heartbeat"),
+        ({"expiry": 0.3}, "three heartbeats"),
+    ],
+)
+def test_a_wrong_setting_is_refused_with_what_to_do(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(BusError, match=words):
+        Bus(**settings)
+
+
+@pytest.mark.parametrize("key", ["secret", b"secret", b""])
+def test_a_key_is_refused_and_not_ignored(key: str | bytes) -> None:
+    with pytest.raises(BusError, match="sealed buses are not in this release"):
+        Bus(key=key)
+
+
+@pytest.mark.parametrize("peers", [["10.0.0.1:7400"], ()])
+def test_peers_are_refused_and_not_ignored(peers: Any) -> None:
+    with pytest.raises(BusError, match="unicast fan-out is not in this release"):
+        Bus(peers=peers)
+
+
+def test_without_an_environment_it_is_the_default_bus() -> None:
+    assert Bus.from_env() == Bus()
+
+
+def test_the_environment_names_a_bus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RVQ_INTERFACE", "eth7")
+    monkeypatch.setenv("RVQ_PORT", "7555")
+    monkeypatch.setenv("RVQ_ADDRESS", "239.1.0.0/16")
+    assert Bus.from_env() == Bus(interface="eth7", port=7555, address="239.1.0.0/16")
+
+
+def test_an_override_wins_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RVQ_PORT", "nonsense")
+    assert Bus.from_env(port=7556, ttl=3) == Bus(port=7556, ttl=3)
+
+
+def test_an_empty_variable_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RVQ_INTERFACE", "RVQ_PORT", "RVQ_ADDRESS", "RVQ_KEY_FILE", "RVQ_PEERS"):
+        monkeypatch.setenv(name, "")
+    assert Bus.from_env() == Bus()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("RVQ_PORT", "many", "port='many' is not a port"),
+        ("RVQ_KEY_FILE", "bus.key", "sealed buses"),
+        ("RVQ_PEERS", "10.0.0.1:7400,10.0.0.2:7400", "unicast fan-out"),
+    ],
+)
+def test_what_the_environment_asks_for_in_vain_is_refused(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, words: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(BusError, match=words):
+        Bus.from_env()
+
+
+def test_a_plain_address_means_its_sixteen_bit_range() -> None:
+    assert Bus(address="239.7.0.0").network == Bus(address="239.7.1.2").network == IPv4Network("239.7.0.0/16")
+
+
+def test_addresses_of_a_label_are_derived_as_documented() -> None:
+    pair = int.from_bytes(blake2b(b"work", digest_size=8).digest(), "big") % 2**15
+    assert Bus().data_address("work") == str(IPv4Address("239.192.0.0") + 2 * pair)
+
+
+def test_addresses_of_a_label_never_change_between_releases() -> None:
+    assert (Bus().data_address("work"), Bus().control_address("work")) == ("239.192.232.170", "239.192.232.171")
+
+
+@given(labels, ranges)
+def test_addresses_lie_in_the_range_and_their_last_bit_tells_data_from_control(label: str, address: str) -> None:
+    bus = Bus(address=address)
+    data, control = IPv4Address(bus.data_address(label)), IPv4Address(bus.control_address(label))
+    assert data in bus.network and control in bus.network
+    assert int(data) % 2 == 0 and control == data + 1
+
+
+def test_labels_spread_over_the_range() -> None:
+    assert len({Bus().data_address(f"label-{number}") for number in range(1000)}) > 950
+
+
+@pytest.mark.parametrize("derive", [Bus.data_address, Bus.control_address])
+def test_a_bad_label_has_no_address(derive: Callable[[Bus, str], str]) -> None:
+    with pytest.raises(BadLabel):
+        derive(Bus(), "")

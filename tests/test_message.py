@@ -1,0 +1,121 @@
+"""A message as its receiver sees it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import cast
+
+import pytest
+
+from rvq.message import Lost, Message, RichMessage, Settler
+from rvq.wire.batch import SHARDS, shard_of
+
+
+class Notes:
+    """Takes outcomes, and notes them."""
+
+    def __init__(self) -> None:
+        self.taken: list[tuple[object, ...]] = []
+        self.flag = cast(Lost, object())
+
+    def ack(self, message: Message) -> None:
+        self.taken.append(("ack", message))
+
+    def retry(self, message: Message, delay: float) -> None:
+        self.taken.append(("retry", message, delay))
+
+    def reject(self, message: Message, reason: str) -> None:
+        self.taken.append(("reject", message, reason))
+
+    def lost(self, message: Message) -> Lost:
+        self.taken.append(("lost", message))
+        return self.flag
+
+
+@dataclass
+class AnOrigin:
+    """The third frame of a stream: places 0, 1, 2 ... are the sequences 21, 24, 27 ..."""
+
+    label: str = "work"
+    group: str = "default"
+    stream: int = 0xABC
+    slot: int = 2
+    asked_at: float | None = None
+    receiver_index: int | None = 1
+    sent_at: float = 1700000000.5
+    settler: Settler | None = None
+    retries: dict[int, int] = field(default_factory=dict)
+
+    def sequence_of(self, place: int) -> int:
+        return 21 + 3 * place
+
+
+def test_a_message_tells_what_was_sent_and_where_it_came_from() -> None:
+    message = RichMessage({"n": 1}, AnOrigin(), 2, "order-7", {"trace": "t"})
+    assert (message.body, message.key, message.headers) == ({"n": 1}, "order-7", {"trace": "t"})
+    assert (message.label, message.group, message.sender, message.sequence) == ("work", "default", 0xABC, 27)
+    assert (message.lane, message.receiver_index, message.sent_at) == (2, 1, 1700000000.5)
+
+
+def test_a_plain_message_has_no_key_and_no_headers() -> None:
+    message = Message(b"raw", AnOrigin(), 0)
+    assert (message.key, message.headers, message.shard) == (None, None, None)
+
+
+def test_the_id_names_sender_and_sequence_and_is_the_same_for_every_delivery() -> None:
+    first, again = Message(1, AnOrigin(), 1), Message(1, AnOrigin(slot=0, asked_at=5.0), 1)
+    assert first.id == again.id == "0000000000000abc-24"
+    assert repr(first) == "<Message 0000000000000abc-24 of 'work'>"
+
+
+@pytest.mark.parametrize("key", ["order-7", b"order-7"])
+def test_the_shard_of_a_message_is_that_of_its_key(key: str | bytes) -> None:
+    message = RichMessage(1, AnOrigin(), 0, key, None)
+    assert message.shard == shard_of(key)
+    assert 0 <= shard_of(key) < SHARDS
+
+
+def test_the_first_attempt_of_an_own_message_is_no_redelivery() -> None:
+    message = Message(1, AnOrigin(), 0)
+    assert (message.attempt, message.redelivered, message.lane_asked_at) == (1, False, None)
+
+
+def test_each_retry_is_one_more_attempt_and_a_redelivery() -> None:
+    message = Message(1, AnOrigin(retries={0: 2}), 0)
+    assert (message.attempt, message.redelivered) == (3, True)
+    assert Message(1, AnOrigin(retries={0: 2}), 1).attempt == 1
+
+
+def test_a_message_of_an_inherited_lane_may_have_been_handled_before() -> None:
+    message = Message(1, AnOrigin(asked_at=12.5), 0)
+    assert (message.attempt, message.redelivered, message.lane_asked_at) == (1, True, 12.5)
+
+
+def test_outcomes_go_to_whoever_gave_the_message_out() -> None:
+    notes = Notes()
+    message = Message(1, AnOrigin(settler=notes), 0)
+    message.ack()
+    message.retry()
+    message.retry(2.5)
+    message.reject()
+    message.reject("no such customer")
+    assert message.lost is notes.flag
+    assert notes.taken == [
+        ("ack", message),
+        ("retry", message, 0.0),
+        ("retry", message, 2.5),
+        ("reject", message, ""),
+        ("reject", message, "no such customer"),
+        ("lost", message),
+    ]
+
+
+def test_a_message_that_nobody_settles_says_so() -> None:
+    with pytest.raises(AssertionError, match="settled by their world"):
+        Message(1, AnOrigin(), 0).ack()
+
+
+def test_a_message_holds_nothing_that_its_frame_has() -> None:
+    """Hot: one is made per message."""
+    with pytest.raises(AttributeError):
+        Message(1, AnOrigin(), 0).note = 1  # type: ignore[attr-defined]

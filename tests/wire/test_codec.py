@@ -1,0 +1,526 @@
+"""Bytes <-> control frames: golden bytes, there and back, and every kind of bytes that a stranger can send."""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import Any
+
+import msgpack
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from rvq import limits
+from rvq.errors import WireError
+from rvq.wire import frames as f
+from rvq.wire.codec import (
+    DATA_HEADER,
+    HEADER,
+    LIST_MAX,
+    MAGIC,
+    SHAPES,
+    UINT_MAX,
+    VERSION,
+    decode_control,
+    encode_control,
+    peek,
+    read_data_header,
+)
+
+TAG = 0xC0FFEE07
+SOURCE = 0x0123456789ABCDEF
+REPORT = f.StreamReport(5, 70_000, 4_194_304, (f.LaneProgress(2, 1, 1000, (1003, 1003, 1009, 1021)),))
+
+shortly = settings(max_examples=80, deadline=None, derandomize=True, database=None)
+
+GOLDEN: list[tuple[f.Control, str]] = [
+    (
+        f.SenderAlive(
+            SOURCE,
+            "work",
+            7,
+            True,
+            300,
+            70_000,
+            1,
+            2,
+            (f.GroupState("default", f.Version(3, 11), 250, False), f.GroupState("journal", f.NO_VERSION, 0, True)),
+            (f.Echo(11, 41), f.Echo(12, 1)),
+        ),
+        "7276710110000000c0ffee07000000000123456789abcdef0000000000000000"
+        "99a4776f726b07c3cd012cce0001117001029294a764656661756c7492030bccfac294a76a6f75726e616c92000000c3"
+        "92920b29920c01",
+    ),
+    (
+        f.Stamp(
+            SOURCE,
+            "work",
+            2,
+            301,
+            False,
+            (
+                f.GroupStamp(
+                    "default",
+                    2,
+                    301,
+                    f.Version(3, 11),
+                    (f.Member(11, 1), f.Member(12, 4)),
+                    (13,),
+                    (f.Silence(14, 1.25),),
+                    (15,),
+                ),
+            ),
+        ),
+        "7276710111000000c0ffee07000000000123456789abcdef0000000000000000"
+        "95a4776f726b02cd012dc29198a764656661756c7402cd012d92030b92920b01920c04910d91920ecb3ff40000000000"
+        "00910f",
+    ),
+    (
+        f.Progress(SOURCE, 99, REPORT.lanes),
+        "7276710112000000c0ffee07000000000123456789abcdef0000000000000000926391940201cd03e894cd03ebcd03ebcd03f1cd03fd",
+    ),
+    (f.SenderGoodbye(SOURCE, "work"), "7276710113000000c0ffee07000000000123456789abcdef000000000000000091a4776f726b"),
+    (
+        f.AskTable(SOURCE, "default", f.Version(3, 11)),
+        "7276710114000000c0ffee07000000000123456789abcdef000000000000000092a764656661756c7492030b",
+    ),
+    (
+        f.Alive(
+            SOURCE,
+            "work",
+            "default",
+            1,
+            41,
+            False,
+            True,
+            f.Version(3, 11),
+            (f.Heard(5, 7, 2, True, True),),
+            (REPORT,),
+        ),
+        "7276710120000000c0ffee07000000000123456789abcdef0000000000000000"
+        "99a4776f726ba764656661756c740129c2c392030b9195050702c3c3919405ce00011170ce0040000091940201cd03e894"
+        "cd03ebcd03ebcd03f1cd03fd",
+    ),
+    (
+        f.TableFrame(SOURCE, "work", "default", f.Version(3, 11), (f.Member(11, 1), f.Member(12, 4)), (13,)),
+        "7276710121000000c0ffee07000000000123456789abcdef0000000000000000"
+        "95a4776f726ba764656661756c7492030b92920b01920c04910d",
+    ),
+    (
+        f.Report(SOURCE, REPORT),
+        "7276710122000000c0ffee07000000000123456789abcdef0000000000000000"
+        "919405ce00011170ce0040000091940201cd03e894cd03ebcd03ebcd03f1cd03fd",
+    ),
+    (
+        f.Nak(SOURCE, 5, (10, 12, 20, 20), (f.MissingParts(31, (0, 2)),)),
+        "7276710123000000c0ffee07000000000123456789abcdef00000000000000009305940a0c141491921f920002",
+    ),
+    (f.AskStamps(SOURCE, 5, 1, 2), "7276710124000000c0ffee07000000000123456789abcdef000000000000000093050102"),
+    (
+        f.AskProgress(SOURCE, 5, "default", 99, (f.LaneKey(2, 1),)),
+        "7276710125000000c0ffee07000000000123456789abcdef00000000000000009405a764656661756c746391920201",
+    ),
+    (
+        f.Goodbye(SOURCE, "work", "default"),
+        "7276710126000000c0ffee07000000000123456789abcdef000000000000000092a4776f726ba764656661756c74",
+    ),
+]
+
+
+def datagram_of(kind: int, body: Any, source: int = SOURCE) -> bytes:
+    """A control frame as a stranger would make it: any body, or any bytes in its place."""
+    packed = body if isinstance(body, bytes) else msgpack.packb(body)
+    return HEADER.pack(MAGIC, kind, 0, 0, TAG, 0, source, 0) + packed
+
+
+def refused(datagram: bytes) -> bool:
+    """True if it is refused in the only way allowed. Any other exception fails the test."""
+    try:
+        decode_control(datagram)
+    except WireError:
+        return True
+    return False
+
+
+# --- golden bytes -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("frame", "golden"), GOLDEN, ids=lambda value: type(value).__name__)
+def test_the_bytes_of_control_frames_never_change(frame: f.Control, golden: str) -> None:
+    assert encode_control(frame, TAG).hex() == golden
+    assert decode_control(bytes.fromhex(golden)) == frame
+    assert peek(bytes.fromhex(golden)) == (bytes.fromhex(golden)[4], TAG)
+
+
+def test_there_is_a_golden_frame_of_every_control_type() -> None:
+    assert {type(frame) for frame, _ in GOLDEN} == {shape for shape, _ in SHAPES.values()}
+    assert set(SHAPES) == {kind for kind in f.FrameType if kind >= 16}
+
+
+def test_the_header_is_readable_with_one_struct_call() -> None:
+    datagram = encode_control(f.SenderGoodbye(SOURCE, "work"), TAG)
+    magic, kind, flags, count, tag, stamp, stream, first = struct.unpack_from(">4sBBHIIQQ", datagram)
+    assert (magic, VERSION) == (b"rvq\x01", 1)
+    assert (kind, flags, count, tag, stamp, stream, first) == (f.FrameType.SENDER_GOODBYE, 0, 0, TAG, 0, SOURCE, 0)
+
+
+# --- there and back -----------------------------------------------------------------------------------------------
+
+numbers = st.integers(0, UINT_MAX) | st.integers(0, 300)
+names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=limits.LABEL_BYTES_MAX // 4)
+versions = st.builds(f.Version, numbers, numbers)
+
+
+def tuples_of(values: st.SearchStrategy[Any], most: int = 5) -> st.SearchStrategy[tuple[Any, ...]]:
+    return st.lists(values, max_size=most).map(tuple)
+
+
+members = st.dictionaries(numbers, st.integers(1, limits.WEIGHT_MAX), max_size=6).map(
+    lambda weights: tuple(f.Member(id, weights[id]) for id in sorted(weights))
+)
+runs = st.sets(numbers, max_size=8).map(lambda ends: tuple(sorted(ends)[: len(ends) // 2 * 2]))
+lanes = tuples_of(st.builds(f.LaneProgress, numbers, numbers, numbers, runs))
+reports = st.builds(f.StreamReport, numbers, numbers, numbers, lanes)
+silences = st.builds(f.Silence, numbers, st.floats(0, allow_nan=False, allow_infinity=False))
+group_states = st.builds(f.GroupState, names, versions, numbers, st.booleans())
+group_stamps = st.builds(
+    f.GroupStamp,
+    names,
+    numbers,
+    numbers,
+    versions,
+    members.filter(bool),
+    tuples_of(numbers),
+    tuples_of(silences),
+    tuples_of(numbers),
+)
+heard = st.builds(f.Heard, numbers, numbers, numbers, st.booleans(), st.booleans())
+missing_parts = st.builds(f.MissingParts, numbers, tuples_of(numbers))
+
+controls: st.SearchStrategy[f.Control] = st.one_of(
+    st.builds(
+        f.SenderAlive,
+        numbers,
+        names,
+        numbers,
+        st.booleans(),
+        numbers,
+        numbers,
+        numbers,
+        numbers,
+        tuples_of(group_states),
+        tuples_of(st.builds(f.Echo, numbers, numbers)),
+    ),
+    st.builds(f.Stamp, numbers, names, numbers, numbers, st.booleans(), tuples_of(group_stamps)),
+    st.builds(f.Progress, numbers, numbers, lanes),
+    st.builds(f.SenderGoodbye, numbers, names),
+    st.builds(f.AskTable, numbers, names, versions),
+    st.builds(
+        f.Alive,
+        numbers,
+        names,
+        names,
+        st.integers(1, limits.WEIGHT_MAX),
+        numbers,
+        st.booleans(),
+        st.booleans(),
+        versions,
+        tuples_of(heard),
+        tuples_of(reports),
+    ),
+    st.builds(f.TableFrame, numbers, names, names, versions, members, tuples_of(numbers)),
+    st.builds(f.Report, numbers, reports),
+    st.builds(f.Nak, numbers, numbers, runs, tuples_of(missing_parts)),
+    st.builds(f.AskStamps, numbers, numbers, numbers, numbers),
+    st.builds(f.AskProgress, numbers, numbers, names, numbers, tuples_of(st.builds(f.LaneKey, numbers, numbers))),
+    st.builds(f.Goodbye, numbers, names, names),
+)
+
+
+@settings(shortly, max_examples=250)
+@given(controls, st.integers(0, 2**32 - 1))
+def test_every_control_frame_comes_back_as_it_was(frame: f.Control, tag: int) -> None:
+    datagram = encode_control(frame, tag)
+    decoded = decode_control(datagram)
+    assert decoded == frame
+    assert type(decoded) is type(frame)
+    assert peek(datagram)[1] == tag
+
+
+def test_what_is_inside_a_frame_has_its_names_again() -> None:
+    for frame, _ in GOLDEN:
+        decoded = decode_control(encode_control(frame, TAG))
+        if isinstance(decoded, f.Stamp):
+            assert decoded.groups[0].members[1].weight == 4
+            assert decoded.groups[0].silent[0].seconds == 1.25
+        if isinstance(decoded, f.Alive):
+            assert decoded.reports[0].lanes[0].runs[-1] == 1021
+            assert decoded.version.keeper == 11
+
+
+def test_a_full_table_fits_the_codec() -> None:
+    full = tuple(f.Member(id, limits.SLOTS_MAX // limits.MEMBERS_MAX) for id in range(limits.MEMBERS_MAX))
+    table = f.TableFrame(SOURCE, "work", "default", f.Version(1, 1), full, ())
+    assert decode_control(encode_control(table, TAG)) == table
+
+
+def test_a_name_of_255_bytes_passes_and_one_of_256_does_not() -> None:
+    longest = "ü" * 127 + "u"
+    assert not refused(encode_control(f.SenderGoodbye(SOURCE, longest), TAG))
+    assert refused(encode_control(f.SenderGoodbye(SOURCE, longest + "u"), TAG))
+    assert refused(encode_control(f.SenderGoodbye(SOURCE, ""), TAG))
+
+
+# --- what strangers send ------------------------------------------------------------------------------------------
+
+anything = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats()
+    | st.text(st.characters(codec="utf-8"), max_size=5)
+    | st.binary(max_size=5),
+    lambda inner: st.lists(inner, max_size=10) | st.dictionaries(st.text("ab", max_size=2), inner, max_size=3),
+    max_leaves=20,
+)
+kinds = st.sampled_from(sorted(SHAPES))
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> bytes:
+    """A good frame with some bytes changed, cut out, put in or cut off."""
+    datagram = bytearray(encode_control(draw(controls), TAG))
+    for _ in range(draw(st.integers(1, 4))):
+        place = draw(st.integers(0, len(datagram)))
+        end = place + draw(st.sampled_from([0, 1, 1, 1, 2, 9]))
+        datagram[place:end] = draw(st.binary(max_size=3))
+    return bytes(datagram[: draw(st.integers(0, len(datagram)))] if draw(st.booleans()) else datagram)
+
+
+@shortly
+@given(st.binary(max_size=200))
+@example(b"")
+@example(b"rvq\x01")
+def test_random_bytes_raise_nothing_but_wire_errors(datagram: bytes) -> None:
+    for decode in (peek, read_data_header, decode_control):
+        try:
+            decode(datagram)
+        except WireError:
+            continue
+
+
+@settings(shortly, max_examples=250)
+@given(damaged())
+def test_a_damaged_frame_is_refused_or_still_a_frame(datagram: bytes) -> None:
+    try:
+        frame = decode_control(datagram)
+    except WireError:
+        return
+    # What was let in can be passed on: nobody can be made to say what the others refuse.
+    assert decode_control(encode_control(frame, TAG)) == frame
+
+
+@shortly
+@given(kinds, st.binary(max_size=100))
+def test_random_bodies_raise_nothing_but_wire_errors(kind: int, body: bytes) -> None:
+    refused(datagram_of(kind, body))
+
+
+@st.composite
+def bent(draw: st.DrawFn) -> bytes:
+    """A golden frame with something else in the place of one value, however deep inside."""
+    datagram = encode_control(draw(st.sampled_from([frame for frame, _ in GOLDEN])), TAG)
+    body = place = msgpack.unpackb(datagram[HEADER.size :])
+    index = draw(st.integers(0, len(place) - 1))
+    while type(place[index]) is list and place[index] and draw(st.integers(0, 9)):
+        place = place[index]
+        index = draw(st.integers(0, len(place) - 1))
+    place[index] = draw(anything)
+    return datagram_of(datagram[4], body)
+
+
+@settings(shortly, max_examples=250)
+@given(bent())
+def test_something_else_anywhere_in_a_body_raises_nothing_but_wire_errors(datagram: bytes) -> None:
+    refused(datagram)
+
+
+@pytest.mark.parametrize("frame", [frame for frame, _ in GOLDEN], ids=lambda frame: type(frame).__name__)
+def test_a_frame_that_is_cut_or_too_long_is_refused(frame: f.Control) -> None:
+    datagram = encode_control(frame, TAG)
+    assert all(refused(datagram[:length]) for length in range(len(datagram)))
+    assert refused(datagram + b"\x00")
+
+
+@pytest.mark.parametrize("frame", [frame for frame, _ in GOLDEN], ids=lambda frame: type(frame).__name__)
+@pytest.mark.parametrize(
+    "odd",
+    [None, -1, 2**63, 2**64 - 1, math.nan, math.inf, "", "x" * 256, b"x", [], [[]], {}, {"a": 1}, [1] * 5000],
+    ids=repr,
+)
+def test_an_odd_value_in_any_field_raises_nothing_but_wire_errors(frame: f.Control, odd: Any) -> None:
+    datagram = encode_control(frame, TAG)
+    body = msgpack.unpackb(datagram[HEADER.size :])
+    for place in range(len(body)):
+        refused(datagram_of(datagram[4], [*body[:place], odd, *body[place + 1 :]]))
+
+
+@pytest.mark.parametrize("kind", sorted(SHAPES))
+@pytest.mark.parametrize("depth", [100, 900, 990, 1000, 1020, 1500, 60_000])
+def test_deep_nesting_is_refused(kind: int, depth: int) -> None:
+    nested = b"\x91" * depth + b"\xc0"
+    assert refused(datagram_of(kind, nested))
+    for fields in range(1, 10):
+        assert refused(datagram_of(kind, bytes([0x90 + fields]) + nested + b"\xc0" * (fields - 1)))
+
+
+@pytest.mark.parametrize("kind", sorted(SHAPES))
+@pytest.mark.parametrize(
+    "claim",
+    [
+        b"\xdc\xff\xff",
+        b"\xdd\xff\xff\xff\xff",
+        b"\xde\xff\xff",
+        b"\xdf\xff\xff\xff\xff",
+        b"\xd9\xff",
+        b"\xdb\xff\xff\xff\xff",
+        b"\xc6\xff\xff\xff\xff",
+        b"\xc9\xff\xff\xff\xff\x05",
+    ],
+    ids=bytes.hex,
+)
+def test_huge_claims_are_refused(kind: int, claim: bytes) -> None:
+    assert refused(datagram_of(kind, claim))
+    assert refused(datagram_of(kind, claim * 10_000))
+
+
+def test_lists_as_long_as_the_datagram_nested_in_each_other_are_refused_unmade() -> None:
+    claim = b"\xdc" + (LIST_MAX + 1).to_bytes(2, "big")
+    with pytest.raises(WireError) as caught:
+        decode_control(datagram_of(f.FrameType.NAK, claim * 1000 + b"\x00" * 60_000))
+    assert "max_array_len" in str(caught.value.__cause__)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\x91\xd4\x05\x00",  # extension type 5
+        b"\x91\xd6\xff\x00\x00\x00\x00",  # a timestamp
+        b"\x91\xc7\x05\xff\x00\x00\x00\x00\x00",  # a timestamp of a length that there is not
+        b"\x91\xd7\xff\xff\xff\xff\xff\x00\x00\x00\x00",  # a timestamp with too many nanoseconds
+        b"\x91\xc1",  # the byte that msgpack never uses
+        b"\x91\xa2\xff\xfe",  # not UTF-8
+        b"\x91\xa3\xed\xa0\x80",  # a lone surrogate
+        b"\x91\xa2\xc0\x80",  # an overlong zero
+        b"\x91\x81\x90\x01",  # a map with a list as key
+        b"\x91\x81\x01\x01",  # a map with a number as key
+        b"\x91\xc4\x04work",  # a name as bytes
+        b"\x91\xcb\x7f\xf8\x00\x00\x00\x00\x00\x00",  # NaN
+    ],
+    ids=bytes.hex,
+)
+def test_what_msgpack_has_and_control_frames_have_not_is_refused(body: bytes) -> None:
+    assert refused(datagram_of(f.FrameType.SENDER_GOODBYE, body))
+
+
+@pytest.mark.parametrize("seconds", [math.nan, math.inf, -math.inf, -0.5, "1", None, True])
+def test_a_silence_that_is_no_duration_is_refused(seconds: Any) -> None:
+    group = ["default", 1, 1, [1, 1], [[9, 1]], [], [[14, seconds]], []]
+    assert refused(datagram_of(f.FrameType.STAMP, ["work", 1, 1, False, [group]]))
+
+
+def test_a_silence_in_whole_seconds_is_read() -> None:
+    group = ["default", 1, 1, [1, 1], [[9, 1]], [], [[14, 2]], []]
+    stamp = decode_control(datagram_of(f.FrameType.STAMP, ["work", 1, 1, False, [group]]))
+    assert isinstance(stamp, f.Stamp)
+    assert stamp.groups[0].silent == (f.Silence(14, 2.0),)
+
+
+def test_true_is_not_a_number_and_one_is_not_a_flag() -> None:
+    assert refused(datagram_of(f.FrameType.ASK_STAMPS, [True, 1, 2]))
+    assert refused(datagram_of(f.FrameType.STAMP, ["work", 1, 1, 1, []]))
+
+
+@pytest.mark.parametrize("table", [[[2, 1], [1, 1]], [[1, 1], [1, 1]], [[1, 0]], [[1, limits.WEIGHT_MAX + 1]]])
+def test_members_out_of_order_twice_or_of_odd_weight_are_refused(table: list[list[int]]) -> None:
+    assert refused(datagram_of(f.FrameType.TABLE, ["work", "default", [1, 1], table, []]))
+
+
+@pytest.mark.parametrize(("table", "is_refused"), [([], True), ([[9, 1]], False)])
+def test_a_stamp_without_slots_is_refused(table: list[list[int]], is_refused: bool) -> None:
+    group = ["default", 1, 1, [1, 1], table, [], [], []]
+    assert refused(datagram_of(f.FrameType.STAMP, ["work", 1, 1, False, [group]])) == is_refused
+
+
+def test_a_table_with_too_many_members_or_slots_is_refused() -> None:
+    heavy = [[id, limits.WEIGHT_MAX] for id in range(limits.SLOTS_MAX // limits.WEIGHT_MAX + 1)]
+    many = [[id, 1] for id in range(limits.MEMBERS_MAX + 1)]
+    for table in (heavy, many):
+        assert refused(datagram_of(f.FrameType.TABLE, ["work", "default", [1, 1], table, []]))
+        assert not refused(datagram_of(f.FrameType.TABLE, ["work", "default", [1, 1], table[:-1], []]))
+
+
+@pytest.mark.parametrize("runs", [[1], [2, 1], [1, 3, 3, 4], [5, 6, 1, 2], [1, 2, 4], [-1, 2]])
+def test_runs_out_of_order_are_refused(runs: list[int]) -> None:
+    assert refused(datagram_of(f.FrameType.NAK, [5, runs, []]))
+
+
+def test_more_gaps_than_one_question_may_name_are_refused() -> None:
+    gaps = [number for number in range(4 * limits.NAK_RANGES_MAX) if number % 4 < 2]
+    assert not refused(datagram_of(f.FrameType.NAK, [5, gaps, []]))
+    assert refused(datagram_of(f.FrameType.NAK, [5, [*gaps, 10_000, 10_001], []]))
+
+
+def test_numbers_that_nobody_counts_up_to_are_refused() -> None:
+    assert not refused(datagram_of(f.FrameType.ASK_STAMPS, [UINT_MAX, 1, 2]))
+    assert refused(datagram_of(f.FrameType.ASK_STAMPS, [UINT_MAX + 1, 1, 2]))
+    assert refused(datagram_of(f.FrameType.SENDER_GOODBYE, ["work"], source=UINT_MAX + 1))
+
+
+def test_other_versions_and_other_protocols_are_refused() -> None:
+    good = encode_control(f.SenderGoodbye(SOURCE, "work"), TAG)
+    for other in (b"rvq\x00", b"rvq\x02", b"RVQ\x01", b"\x00\x00\x00\x00"):
+        assert refused(other + good[4:])
+        with pytest.raises(WireError):
+            peek(other + good[4:])
+
+
+def test_data_frames_and_unknown_types_are_no_control_frames() -> None:
+    for kind in {*range(256)} - set(SHAPES):
+        assert refused(datagram_of(kind, ["work"]))
+        assert peek(datagram_of(kind, ["work"])) == (kind, TAG)
+
+
+def test_peek_needs_a_whole_header() -> None:
+    good = encode_control(f.SenderGoodbye(SOURCE, "work"), TAG)
+    assert peek(good[: HEADER.size]) == (f.FrameType.SENDER_GOODBYE, TAG)
+    for length in range(HEADER.size):
+        with pytest.raises(WireError):
+            peek(good[:length])
+
+
+def test_a_data_header_is_read_field_by_field() -> None:
+    datagram = DATA_HEADER.pack(MAGIC, 1, 4, 2, TAG, 3, SOURCE, 17, 1.5, 9, 70_000)
+    assert read_data_header(datagram + b"body") == f.DataHeader(MAGIC, 1, 4, 2, TAG, 3, SOURCE, 17, 1.5, 9, 70_000)
+    for length in range(DATA_HEADER.size):
+        with pytest.raises(WireError):
+            read_data_header(datagram[:length])
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"sent_at": math.nan},
+        {"sent_at": math.inf},
+        {"stream": 2**63},
+        {"first": 2**63},
+        {"done_to": 2**64 - 1},
+        {"position": 2**63},
+    ],
+    ids=repr,
+)
+def test_a_data_header_with_numbers_out_of_range_is_refused(odd: dict[str, Any]) -> None:
+    header = f.DataHeader(MAGIC, 1, 0, 1, TAG, 1, SOURCE, 1, 1.5, 0, 100)
+    with pytest.raises(WireError):
+        read_data_header(DATA_HEADER.pack(*header._replace(**odd)))
