@@ -1,12 +1,18 @@
 """rvq: a work queue with no broker. Senders multicast, and exactly one receiver of each group handles each message."""
 
-from rvq.aio.receiver import Receiver
-from rvq.aio.sender import Sender
-from rvq.bus import Bus
-from rvq.core.stats import Stats
-from rvq.core.table import TableView
-from rvq.errors import BadLabel, BadMessage, BusError, Closed, MessageTooLarge, NotDelivered, RvqError
-from rvq.message import Message
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rvq.aio.receiver import Receiver
+    from rvq.aio.sender import Sender
+    from rvq.bus import Bus
+    from rvq.core.stats import Stats
+    from rvq.core.table import TableView
+    from rvq.errors import BadLabel, BadMessage, BusError, Closed, MessageTooLarge, NotDelivered, RvqError
+    from rvq.message import Message
 
 __all__ = [
     "BadLabel",
@@ -23,3 +29,25 @@ __all__ = [
     "Stats",
     "TableView",
 ]
+
+_HOMES = {
+    "Bus": "rvq.bus",
+    "Message": "rvq.message",
+    "Receiver": "rvq.aio.receiver",
+    "Sender": "rvq.aio.sender",
+    "Stats": "rvq.core.stats",
+    "TableView": "rvq.core.table",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Public names are imported when they are used first: a command must be able to start without asyncio."""
+    if name not in __all__:
+        raise AttributeError(f"module 'rvq' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES.get(name, "rvq.errors")), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -145,6 +145,13 @@ class Audience:
         current = group.table.version if group.table else NO_VERSION
         return ear.version != NO_VERSION and ear.version != current and ear.version not in group.known
 
+    def has_newcomers(self, now: float) -> bool:
+        """Is there a group with a table of its own that is not in force yet?"""
+        return any(
+            ear.version != NO_VERSION and self.groups[ear.group].table is None and self.hears(now, ear.id)
+            for ear in self.ears.values()
+        )
+
     def _group(self, name: str) -> Group | None:
         group = self.groups.get(name)
         if group is None and len(self.groups) < limits.GROUPS_MAX:

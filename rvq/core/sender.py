@@ -112,7 +112,9 @@ class SenderMachine:
         self._sent_position = 0
         """Bytes of the stream in frames that were sent."""
         self._done_to = 0
-        self._ask_table_at = now
+        self._ask_table_at: dict[str, float] = {}
+        self._gather_from: float | None = None
+        """When the first receiver was heard."""
         self._beat_at = now
         self._tail_at = math.inf
         self._tail_pause = TAIL_S
@@ -215,7 +217,7 @@ class SenderMachine:
                 self._sent_position += cost
                 out.append((Route.DATA, datagram))
                 sent = True
-            if outbox or not self._backlog or self._is_held():
+            if outbox or not self._backlog or self._is_held() or self._is_gathering(now):
                 break
             self._make_frame(now)
         # Also when nothing could be sent: only a probe shows that what was in flight is lost.
@@ -226,6 +228,13 @@ class SenderMachine:
 
     def _is_held(self) -> bool:
         return not self._done or any(self._audience.groups[name].held for name in self._done)
+
+    def _is_gathering(self, now: float) -> bool:
+        """Before the first frame: groups that are there already must not miss it because another answered sooner."""
+        if self.last or self._gather_from is None:
+            return False
+        waited = now - self._gather_from
+        return waited < self._timings.settle or (waited < self._timings.expiry and self._audience.has_newcomers(now))
 
     def _make_frame(self, now: float) -> None:
         """The next messages in one frame; a large one in many."""
@@ -308,8 +317,11 @@ class SenderMachine:
         self._flow.heard(now, ear.id)
         if heard is None or frame.hello:
             self._beat_soon(now)
-        if self._audience.lacks_table(ear) and now >= self._ask_table_at:
-            self._ask_table_at = now + TABLE_ASK_S
+        if self._gather_from is None:
+            self._gather_from = now
+            self._at_latest(now + self._timings.settle)
+        if self._audience.lacks_table(ear) and now >= self._ask_table_at.get(ear.group, now):
+            self._ask_table_at[ear.group] = now + TABLE_ASK_S
             self._say(source, AskTable(self.id, ear.group, ear.version))
         for report in frame.reports:
             if report.stream == self.id:
@@ -484,6 +496,10 @@ class SenderMachine:
         if now >= self._tail_at:
             self._send_tail(now)
         self._deadline = min(self._beat_at, self._tail_at)
+        if self._backlog and not self.last and self._gather_from is not None:
+            self._pump(now)
+            if self._is_gathering(now):
+                self._at_latest(max(now + PROMPT_S, self._gather_from + self._timings.settle))
         self._naps.expect(self._deadline)
 
     def next_deadline(self) -> float:

@@ -224,6 +224,21 @@ class OrphanAlone(MutantReceiver):
     stream_kind = LonelyStream
 
 
+class CredulousStream(Stream):
+    """Takes a word that a companion lately did not hear the sender for one that it does not hear it now."""
+
+    def consider_orphaned(self, now: float, peers: Mapping[int, Peer]) -> None:
+        super().consider_orphaned(now, {id: self._believed(peer) for id, peer in peers.items()})
+
+    def _believed(self, peer: Peer) -> Peer:
+        heard = {id: heard._replace(silent=heard.orphaned) for id, heard in peer.heard.items()}
+        return replace(peer, heard=heard)
+
+
+class OrphanOnAStaleWord(MutantReceiver):
+    stream_kind = CredulousStream
+
+
 class HastyOrder(KeyOrder):
     """Does not wait for older segments."""
 
@@ -339,6 +354,11 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "orphan-alone": Mutant(
         "a receiver takes a stream for orphaned without the others' word", LEASES, receiver=OrphanAlone
+    ),
+    "orphan-on-a-stale-word": Mutant(
+        "a receiver takes a stream for orphaned because others once did not hear its sender",
+        LEASES,
+        receiver=OrphanOnAStaleWord,
     ),
     "keys-do-not-wait": Mutant(
         "a keyed message does not wait for older segments", (Promise.ORDER,), receiver=KeysDoNotWait

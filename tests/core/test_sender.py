@@ -115,12 +115,18 @@ class Bench:
         self.drain()
 
     def table(
-        self, counter: int, keeper: int, *ids: int, draining: tuple[int, ...] = (), by: int | None = None
+        self,
+        counter: int,
+        keeper: int,
+        *ids: int,
+        draining: tuple[int, ...] = (),
+        by: int | None = None,
+        group: str = GROUP,
     ) -> None:
         """A table is heard, and is that of all who are in it from their next heartbeat on."""
         version = Version(counter, keeper)
         members = tuple(Member(id, 1) for id in ids)
-        self.hear(TableFrame(by or keeper, LABEL, GROUP, version, members, draining))
+        self.hear(TableFrame(by or keeper, LABEL, group, version, members, draining))
         for id in (*ids, *draining):
             self.versions[id] = version
 
@@ -265,12 +271,33 @@ def test_a_stamp_goes_ahead_of_the_frames_that_it_is_for_on_the_same_way() -> No
     bench.run(0.1)
     bench.table(1, 5, 5, 6)
     bench.alive(5)
+    bench.run(0.19)
     kinds = [peek(datagram)[0] for to, datagram in bench.sent if to is Route.DATA]
-    assert kinds == [FrameType.STAMP, FrameType.DATA]
+    assert kinds[:2] == [FrameType.STAMP, FrameType.DATA]
     (stamp,) = bench.said(Stamp)
     assert (stamp.number, stamp.at, stamp.keyed) == (1, 1, False)
     assert [member.id for member in stamp.groups[0].members] == [5, 6]
     assert [header.stamp for header in bench.headers()] == [1]
+
+
+def test_the_first_frame_waits_until_every_group_that_is_there_is_in_force() -> None:
+    """Or a group that answers a little later than another would miss the first messages of a new sender."""
+    bench = Bench()
+    bench.send("early")
+    bench.run(0.1)
+    bench.table(1, 5, 5)
+    bench.alive(5)
+    bench.versions[8] = Version(1, 8)
+    bench.alive(8, group="second")
+    bench.run(0.19)
+    assert bench.headers() == []
+    bench.table(1, 8, 8, group="second")
+    bench.alive(8, group="second")
+    bench.run(0.2)
+    assert bench.bodies() == ["early"]
+    first = bench.said(Stamp)[-1]
+    assert sorted(entry.group for entry in first.groups) == ["default", "second"]
+    assert all(entry.at == 1 for entry in first.groups)
 
 
 def test_frames_are_numbered_stamped_and_timed(bench: Bench) -> None:
