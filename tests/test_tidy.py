@@ -29,7 +29,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cli": {"aio", "transport", "sim", "journal", "spark", "web", ""},
     "": {"aio", "core"},
 }
-"""The empty name is `rvq` itself: it gathers the public names from aio and core, and only who uses rvq may import it."""
+"""The empty name is `rvq` itself: it gathers public names from aio and core; only who uses rvq may import it."""
 
 COMMON_GROUND = {"bus", "errors", "limits", "message", "names", "timings"}
 """Single modules that everyone may import. They import only what stands below them."""
