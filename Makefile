@@ -36,6 +36,9 @@ simulate: $(READY)  ## a swarm of simulated worlds: make simulate SEEDS=20000
 	@$(BIN)/python -m rvq.sim --seeds $(SEEDS)
 
 bench: $(READY)  ## the figures of the README, measured here
+	@$(BIN)/python -c 'import zmq, nats, redis, matplotlib' 2>/dev/null \
+		|| $(BIN)/pip install --quiet --disable-pip-version-check --editable '.[bench]' \
+		|| echo "peers that could not be installed are skipped"
 	@$(BIN)/python -m bench
 
 clean:  ## remove the virtual environment and everything that tools leave behind

@@ -118,7 +118,16 @@ class Sender:
         if isinstance(bodies, (str, bytes, dict)) or not isinstance(bodies, Iterable):
             raise BadMessage(f"send_many takes a list or another iterable of messages, not {type(bodies).__name__}")
         bodies, size = iter(bodies), CHUNK_MIN
-        while chunk := list(islice(bodies, size)):
+        while True:
+            chunk: list[Any] = []
+            try:
+                chunk.extend(islice(bodies, size))
+            except BaseException:
+                if chunk:  # what came before the iterable failed is sent
+                    await self.send_many(chunk, key=key, headers=headers)
+                raise
+            if not chunk:
+                return
             try:
                 if key is None and not headers:
                     records = make_records(chunk)

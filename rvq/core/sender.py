@@ -521,7 +521,9 @@ class SenderMachine:
             self._naps.expect(when)
 
     def _beat_soon(self, now: float) -> None:
-        self._beat_at = min(self._beat_at, max(now, self._beaten_at + PROMPT_S))
+        # A heartbeat to a thousand receivers is many frames: then they are further apart.
+        pause = PROMPT_S * (1 + len(self._audience.ears) // ECHOES_PER_FRAME)
+        self._beat_at = min(self._beat_at, max(now, self._beaten_at + pause))
         self._at_latest(self._beat_at)
 
     def _beat(self, now: float) -> None:

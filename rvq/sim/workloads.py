@@ -472,7 +472,7 @@ def _struck_out_unawares(scene: Scene) -> None:
     if receiver and sender:
         away = scene.random.uniform(1.0, 2.0)
         scene.world.partition([receiver], [sender], for_s=away)
-        scene.world.cut(sender, receiver, away + scene.duration(), kinds=[FrameType.STAMP])
+        scene.world.cut(scene.everyone_but(receiver), receiver, away + scene.duration(), kinds=[FrameType.STAMP])
 
 
 def _data_lost(scene: Scene) -> None:

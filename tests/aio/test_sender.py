@@ -460,6 +460,17 @@ async def test_what_cannot_be_packed_is_refused_and_the_sender_goes_on(bus: rvq.
         assert worker.bodies == ["good"]
 
 
+@pytest.mark.parametrize("place", [0, 5, 16, 700])
+async def test_send_many_sends_what_stands_before_a_bad_message_and_nothing_behind_it(bus: rvq.Bus, place: int) -> None:
+    many: list[Any] = list(range(1000))
+    many[place] = object()
+    async with rvq.Sender("work", bus=bus) as sender, Worker(bus) as worker:
+        with pytest.raises(rvq.BadMessage):
+            await sender.send_many(many)
+        await soon(sender.flush())
+        assert worker.bodies == list(range(place))
+
+
 async def test_a_list_that_holds_itself_is_refused(bus: rvq.Bus) -> None:
     endless: list[Any] = []
     endless.append(endless)

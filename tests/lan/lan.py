@@ -24,8 +24,8 @@ class Lan:
     def receiver(self, host: str, **options: object) -> Worker:
         return self.fleet.receiver(host, prefix=self.network.on(host), **options)
 
-    def sender(self, host: str, count: int, **options: object) -> Worker:
-        return self.fleet.sender(host, count, prefix=self.network.on(host), **options)
+    def sender(self, host: str, **options: object) -> Worker:
+        return self.fleet.sender(host, prefix=self.network.on(host), **options)
 
     def lose(self, percent: int, *hosts: str) -> None:
         try:

@@ -5,12 +5,20 @@ from __future__ import annotations
 import time
 
 from tests.lan.lan import Lan
-from tests.processes.harness import LEASE_S, Fleet, Worker, while_cut
+from tests.processes.harness import LEASE_S, Worker, while_cut
 
 WORK_S = 0.002
+SLOW_S = 0.03
+"""What a message takes one that will be cut off: it has work left for longer than its lease then."""
+
 RECEIVERS = ("r0", "r1", "r2")
 
-STOPPED_BY_S = LEASE_S + 0.2
+RATE = 400
+"""Messages per second and sender."""
+
+CUT_S = 3.0
+
+STOPPED_BY_S = LEASE_S + 0.5
 """When one that is cut off has stopped by itself: its lease, and the time until a process has its turn."""
 
 
@@ -19,16 +27,10 @@ def assert_stopped_by_itself(victim: Worker, since: float, to: float) -> None:
     assert not late, f"{victim.name} started {len(late)} messages without a lease: {late[:3]}"
 
 
-def await_work_after(fleet: Fleet, worker: Worker) -> None:
-    """It is given messages again, in mid-stream."""
-    fleet.await_started(worker.started + 20, [worker])
-    assert any(sender.is_running for sender in fleet.senders.values())
-
-
 def test_four_hosts_handle_everything_once(lan: Lan) -> None:
     lan.network.add_hosts(["s", *RECEIVERS])
     workers = lan.start_receivers(*RECEIVERS)
-    lan.sender("s", 20_000)
+    lan.sender("s", count=20_000)
     lan.fleet.await_senders()
     lan.fleet.verdict().assert_all_once()
     assert all(worker.started for worker in workers)
@@ -38,8 +40,8 @@ def test_five_percent_loss_at_every_receiver_is_repaired(lan: Lan) -> None:
     lan.network.add_hosts(["s", "t", *RECEIVERS])
     lan.lose(5, *RECEIVERS)
     lan.start_receivers(*RECEIVERS)
-    lan.sender("s", 10_000)
-    lan.sender("t", 2000, rate=1000)
+    lan.sender("s", count=10_000)
+    lan.sender("t", count=2000, rate=1000)
     lan.fleet.await_senders()
     lan.fleet.verdict().assert_all_once()
     assert all(lan.network.lost(host) for host in RECEIVERS), "there was loss"
@@ -49,7 +51,7 @@ def test_large_messages_come_through_loss_everywhere(lan: Lan) -> None:
     lan.network.add_hosts(["s", "r0", "r1"])
     lan.lose(5, "s", "r0", "r1")
     lan.start_receivers("r0", "r1")
-    lan.sender("s", 6, size=1_000_000)
+    lan.sender("s", count=6, size=1_000_000)
     lan.fleet.await_senders()
     lan.fleet.verdict().assert_all_once()
     assert lan.network.lost("r0") > 20
@@ -57,14 +59,16 @@ def test_large_messages_come_through_loss_everywhere(lan: Lan) -> None:
 
 def test_a_receiver_with_its_cable_pulled_stops_and_comes_back(lan: Lan) -> None:
     lan.network.add_hosts(["s", *RECEIVERS])
-    victim, *_ = lan.start_receivers(*RECEIVERS, work=WORK_S)
-    lan.sender("s", 9000, rate=1000)
-    lan.fleet.await_started(800)
+    victim = lan.receiver(RECEIVERS[0], work=SLOW_S)
+    others = [lan.receiver(host, work=WORK_S) for host in RECEIVERS[1:]]
+    lan.fleet.await_members([victim, *others])
+    lan.sender("s", rate=RATE)
+    lan.fleet.await_more(60, victim)
     cut_at = lan.network.pull_cable(victim.name)
-    time.sleep(3.0)  # the point of the test
+    time.sleep(CUT_S)  # the point of the test
     healed_at = lan.network.put_back_cable(victim.name)
-    await_work_after(lan.fleet, victim)
-    lan.fleet.await_senders()
+    lan.fleet.await_more(20, victim)
+    lan.fleet.finish()
     verdict = lan.fleet.verdict()
     verdict.assert_nothing_lost_or_invented()
     verdict.assert_repeats_only({victim.name: [while_cut(cut_at, cut_at + STOPPED_BY_S)]})
@@ -75,13 +79,14 @@ def test_a_receiver_with_its_cable_pulled_stops_and_comes_back(lan: Lan) -> None
 def test_a_sender_with_its_cable_pulled_goes_on_when_it_is_back(lan: Lan) -> None:
     lan.network.add_hosts(["s", "t", *RECEIVERS])
     lan.start_receivers(*RECEIVERS, work=WORK_S)
-    lan.sender("s", 3000, rate=500)
-    lan.sender("t", 3000, rate=500)
-    lan.fleet.await_started(800)
+    for host in ("s", "t"):
+        lan.sender(host, rate=RATE // 2)
+    lan.fleet.await_more(300)
     cut_at = lan.network.pull_cable("s")
     time.sleep(2.0)  # the point of the test
     healed_at = lan.network.put_back_cable("s")
-    lan.fleet.await_senders()
+    lan.fleet.await_more(600)
+    lan.fleet.finish()
     verdict = lan.fleet.verdict()
     verdict.assert_nothing_lost_or_invented()
     verdict.assert_one_at_a_time()
@@ -93,16 +98,18 @@ def test_a_sender_with_its_cable_pulled_goes_on_when_it_is_back(lan: Lan) -> Non
 def test_a_network_in_two_halves_is_served_by_the_half_with_the_sender(lan: Lan) -> None:
     lan.network.add_hosts(["s", "left0", "left1"], "left")
     lan.network.add_hosts(["right0", "right1"], "right")
-    workers = lan.start_receivers("left0", "left1", "right0", "right1", work=WORK_S)
-    far = workers[2:]
-    lan.sender("s", 9000, rate=1000)
-    lan.fleet.await_started(800)
+    near = [lan.receiver(host, work=WORK_S) for host in ("left0", "left1")]
+    far = [lan.receiver(host, work=SLOW_S) for host in ("right0", "right1")]
+    lan.fleet.await_members([*near, *far])
+    lan.sender("s", rate=RATE)
+    for worker in far:
+        lan.fleet.await_more(60, worker)
     cut_at = lan.network.split()
-    time.sleep(3.0)  # the point of the test
+    time.sleep(CUT_S)  # the point of the test
     healed_at = lan.network.heal()
     for worker in far:
-        await_work_after(lan.fleet, worker)
-    lan.fleet.await_senders()
+        lan.fleet.await_more(20, worker)
+    lan.fleet.finish()
     verdict = lan.fleet.verdict()
     verdict.assert_nothing_lost_or_invented()
     verdict.assert_one_at_a_time()
@@ -116,12 +123,14 @@ def test_each_half_of_a_network_serves_its_own_sender(lan: Lan) -> None:
     lan.network.add_hosts(["t", "right0", "right1"], "right")
     workers = lan.start_receivers("left0", "left1", "right0", "right1", work=WORK_S)
     for host in ("s", "t"):
-        lan.sender(host, 4000, rate=500)
-    lan.fleet.await_started(800)
+        lan.sender(host, rate=RATE // 2)
+    lan.fleet.await_more(200)
     cut_at = lan.network.split()
-    time.sleep(3.0)  # the point of the test
+    time.sleep(CUT_S)  # the point of the test
     lan.network.heal()
-    lan.fleet.await_senders()
+    for worker in workers:
+        lan.fleet.await_more(20, worker)
+    lan.fleet.finish()
     verdict = lan.fleet.verdict()
     verdict.assert_nothing_lost_or_invented()
     verdict.assert_one_at_a_time()

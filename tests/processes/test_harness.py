@@ -57,6 +57,17 @@ def test_only_the_unreported_work_of_the_dead_may_be_repeated(
             REPEATED.assert_repeats_only(faults)
 
 
+def test_a_receiver_that_got_no_turn_counts_as_stopped_from_then_on() -> None:
+    handlings = [handled("a/0", "r", 5, 9), handled("a/0", "q", 7, 8, redelivered=True)]
+    Verdict({"a/0"}, handlings, {"r": [5.01]}).assert_all_once()
+    Verdict({"a/0"}, handlings, {"r": [5.01]}).assert_one_at_a_time()
+    for naps in ({"r": [4.5]}, {"r": [9.5]}, {"q": [7.5]}):
+        with pytest.raises(AssertionError, match="without a cause"):
+            Verdict({"a/0"}, handlings, naps).assert_all_once()
+        with pytest.raises(AssertionError, match="overlaps"):
+            Verdict({"a/0"}, handlings, naps).assert_one_at_a_time()
+
+
 def test_a_repeated_message_that_does_not_say_so_fails() -> None:
     verdict = Verdict({"a/0"}, [handled("a/0", "r", 5, 9), handled("a/0", "q", 7, 8)])
     with pytest.raises(AssertionError, match="not marked as redelivered"):

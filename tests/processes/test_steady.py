@@ -10,7 +10,7 @@ from tests.processes.harness import Fleet
 def test_three_senders_and_five_receivers_handle_everything_once(fleet: Fleet) -> None:
     receivers = fleet.start_receivers(*(f"r{i}" for i in range(5)))
     for name in ("a", "b", "c"):
-        fleet.sender(name, 4000)
+        fleet.sender(name, count=4000)
     fleet.await_senders()
     fleet.verdict().assert_all_once()
     assert all(worker.started for worker in receivers), "each has its share"
@@ -19,14 +19,14 @@ def test_three_senders_and_five_receivers_handle_everything_once(fleet: Fleet) -
 def test_twenty_receivers_handle_everything_once(fleet: Fleet) -> None:
     receivers = fleet.start_receivers(*(f"r{i}" for i in range(20)))
     for name in ("a", "b", "c"):
-        fleet.sender(name, 2000)
+        fleet.sender(name, count=2000)
     fleet.await_senders()
     fleet.verdict().assert_all_once()
     assert all(worker.started for worker in receivers), "each has its share"
 
 
 def test_a_sender_that_starts_before_any_receiver_loses_nothing(fleet: Fleet) -> None:
-    sender = fleet.sender("a", 2000)
+    sender = fleet.sender("a", count=2000)
     receivers = [fleet.receiver("r0"), fleet.receiver("r1")]
     fleet.await_senders()
     fleet.verdict(receivers, [sender]).assert_all_once()
@@ -37,7 +37,7 @@ def test_each_of_two_groups_handles_everything_once(fleet: Fleet) -> None:
     audit = [fleet.receiver(f"audit{i}", group="audit") for i in range(3)]
     fleet.await_members(work)
     fleet.await_members(audit)
-    fleet.sender("a", 3000, groups=2)  # a group gets what is sent from the time on at which the sender knows it
+    fleet.sender("a", count=3000, groups=2)  # a group gets what is sent from the time on at which the sender knows it
     fleet.await_senders()
     fleet.verdict(work).assert_all_once()
     fleet.verdict(audit).assert_all_once()
@@ -47,7 +47,7 @@ def test_shares_are_in_proportion_to_weights(fleet: Fleet) -> None:
     weights = {"one": 1, "two": 2, "five": 5}
     receivers = [fleet.receiver(name, weight=weight) for name, weight in weights.items()]
     fleet.await_members(receivers)
-    fleet.sender("a", 8000)
+    fleet.sender("a", count=8000)
     fleet.await_senders()
     fleet.verdict().assert_all_once()
     for name, weight in weights.items():
@@ -56,8 +56,8 @@ def test_shares_are_in_proportion_to_weights(fleet: Fleet) -> None:
 
 def test_the_messages_of_a_key_meet_one_receiver_and_in_order(fleet: Fleet) -> None:
     receivers = fleet.start_receivers("r0", "r1", "r2")
-    fleet.sender("a", 2000, keys=37)
-    fleet.sender("b", 2000, keys=37)
+    fleet.sender("a", count=2000, keys=37)
+    fleet.sender("b", count=2000, keys=37)
     fleet.await_senders()
     verdict = fleet.verdict()
     verdict.assert_all_once()
@@ -69,8 +69,8 @@ def test_the_messages_of_a_key_meet_one_receiver_and_in_order(fleet: Fleet) -> N
 
 def test_messages_of_five_mebibytes_arrive_whole(fleet: Fleet) -> None:
     fleet.start_receivers("r0", "r1")
-    fleet.sender("a", 4, size=5 * 1024 * 1024)
-    fleet.sender("small", 2000)
+    fleet.sender("a", count=4, size=5 * 1024 * 1024)
+    fleet.sender("small", count=2000)
     fleet.await_senders()
     fleet.verdict().assert_all_once()
 
@@ -80,7 +80,7 @@ def test_two_labels_do_not_mix(fleet: Fleet) -> None:
     play = [fleet.receiver(f"play{i}", "play") for i in range(2)]
     fleet.await_members(work)
     fleet.await_members(play)
-    work_sender, play_sender = fleet.sender("w", 2000, "work"), fleet.sender("p", 2000, "play")
+    work_sender, play_sender = fleet.sender("w", "work", count=2000), fleet.sender("p", "play", count=2000)
     fleet.await_senders()
     fleet.verdict(work, [work_sender]).assert_all_once()
     fleet.verdict(play, [play_sender]).assert_all_once()

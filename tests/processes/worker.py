@@ -20,8 +20,13 @@ from typing import Any
 import rvq
 from rvq.aio import run
 
+MANY = 1_000_000
+
 WATCH_S = 0.02
-"""How often the table is looked at. Tests await it, and assert nothing on how long it took."""
+"""How often the table and the clock are looked at. Tests await it, and assert nothing on how long it took."""
+
+NAP_S = 0.3
+"""No turn for so long counts as having been stopped; unless half of it was spent on the CPU: then it was our doing."""
 
 
 class Log:
@@ -66,9 +71,14 @@ async def receive(args: argparse.Namespace, bus: rvq.Bus, log: Log) -> None:
 
 
 async def watch(receiver: rvq.Receiver, log: Log) -> None:
-    """Writes each table that the receiver sees in force."""
+    """Writes each table that the receiver sees in force, and each time that the machine gave it no turn."""
     seen = None
+    awake, worked = time.monotonic(), time.process_time()
     while True:
+        now, work = time.monotonic(), time.process_time()
+        if now - awake > NAP_S and work - worked < NAP_S / 2:
+            log.write("nap", f"{awake:.6f}")
+        awake, worked = now, work
         table = receiver.table
         if table is not None and table != seen:
             seen = table
@@ -77,11 +87,15 @@ async def watch(receiver: rvq.Receiver, log: Log) -> None:
 
 
 async def send(args: argparse.Namespace, bus: rvq.Bus, log: Log) -> None:
+    told_to_end = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told_to_end.set)
     async with rvq.Sender(args.label, bus=bus, linger=args.linger) as sender:
         while len(sender.tables) < args.groups:
             await asyncio.sleep(WATCH_S)
         began = time.monotonic()
         for first, last in chunks(args):
+            if told_to_end.is_set():
+                break
             if args.rate:
                 await asyncio.sleep(max(0.0, began + first / args.rate - time.monotonic()))
             log.write("write", first, last)
@@ -94,8 +108,8 @@ async def send(args: argparse.Namespace, bus: rvq.Bus, log: Log) -> None:
 
 def chunks(args: argparse.Namespace) -> Iterator[tuple[int, int]]:
     size = 1 if args.rate or args.keys or args.size else 100
-    for first in range(0, args.count, size):
-        yield first, min(first + size, args.count) - 1
+    for first in range(0, args.count or MANY, size):
+        yield first, min(first + size, args.count or MANY) - 1
 
 
 async def send_chunk(args: argparse.Namespace, sender: rvq.Sender, first: int, last: int) -> None:
@@ -121,7 +135,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--weight", type=int, default=1)
     parser.add_argument("--work", type=float, default=0.0, help="seconds that each message takes")
     parser.add_argument("--name", default="s", help="first part of the names of the messages")
-    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--count", type=int, default=0, help="0: goes on until SIGTERM")
     parser.add_argument("--rate", type=float, default=0.0, help="messages per second; 0: as fast as it goes")
     parser.add_argument("--keys", type=int, default=0, help="messages have one of that many keys in turn")
     parser.add_argument("--size", type=int, default=0, help="bytes of each message")

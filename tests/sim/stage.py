@@ -7,6 +7,7 @@ from typing import Any
 
 from rvq.sim import Link, ReceiverProcess, SenderProcess, Verdict, World
 from rvq.sim.history import Done, Finished, Started, Submitted
+from rvq.sim.mutants import build_named
 from rvq.timings import Timings
 
 LABEL = "work"
@@ -49,9 +50,10 @@ class Stage:
         link: Link | None = None,
         settle_s: float = 1.5,
         verbose: int = 1,
+        mutant: str | None = None,
         **receiver_options: Any,
     ) -> None:
-        self.world = World(seed, link=link, verbose=verbose)
+        self.world = World(seed, link=link, verbose=verbose, build=build_named(mutant))
         self.handler = handler
         self.receiver_options = receiver_options
         self.keyed = keyed

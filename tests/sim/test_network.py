@@ -296,3 +296,43 @@ def test_the_same_seed_gives_the_same_network_again() -> None:
 
     assert once(7) == once(7)
     assert once(7) != once(8)
+
+
+# --- frames of some types only ------------------------------------------------------------------------------------
+
+
+def frame(kind: int) -> bytes:
+    return bytes([0, 0, 0, 0, kind])
+
+
+def test_a_sieve_keeps_back_frames_of_its_types_one_way(lan: Lan) -> None:
+    fault = lan.network.sieve(["s"], ["a"], [1, 17])
+    lan.say("s", frame(1), frame(2), frame(17))
+    assert lan.heard("a") == [frame(2)]
+    assert lan.heard("b") == [frame(1), frame(2), frame(17)]
+    lan.say("a", frame(1), to="s")
+    assert lan.heard("s") == [frame(1)]
+    fault.end()
+    lan.say("s", frame(1))
+    assert lan.heard("a") == [frame(1)]
+
+
+def test_sieves_add_up_and_heal_ends_them(lan: Lan) -> None:
+    first = lan.network.sieve(["s"], ["a"], [1])
+    lan.network.sieve(["s"], ["a"], [2])
+    lan.say("s", frame(1), frame(2))
+    assert lan.heard("a") == []
+    first.end()
+    first.end()
+    lan.say("s", frame(1), frame(2))
+    assert lan.heard("a") == [frame(1)]
+    lan.network.heal()
+    lan.say("s", frame(2))
+    assert lan.heard("a") == [frame(2)]
+
+
+def test_a_link_that_loses_everything_is_as_good_as_cut(lan: Lan) -> None:
+    lan.network.set_link(["s"], ["a"], Link(loss=1.0, duplicate=1.0))
+    lan.say("s", b"x")
+    assert lan.heard("a") == [] and lan.heard("b") == [b"x"]
+    assert lan.network.lost == 1

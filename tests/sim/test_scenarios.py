@@ -117,7 +117,7 @@ def test_struck_out_without_hearing_of_it(seed: int, keyed: bool, victim: str) -
     """The echo rule: an echo is worth nothing to one who does not know the stamps that it belongs to."""
     stage = Stage(seed, keyed=keyed, rate=150.0, messages=900, handler=slow(0.015))
     fault = stage.world.partition([stage[victim]], [stage.s])
-    stage.world.cut(stage.s, stage[victim], kinds=[FrameType.STAMP])
+    stage.world.cut(stage.others(victim), stage[victim], kinds=[FrameType.STAMP])
     out_at = stage.run_until(lambda: victim not in stage.in_force(), timeout=STRUCK_OUT_S)
     fault.end()
     stage.run_until(lambda: victim in stage.in_force(), timeout=4.0)
@@ -198,6 +198,26 @@ def test_keeper_writes_tables_only_some_hear_then_dies(seed: int, keyed: bool) -
     assert {table.members for table in stage.tables().values()} == {(200, 300, 400, 500)}
     assert stage.handled_by("e", since=died_at)
     assert stage.delay_max(died_at + STRUCK_OUT_S) <= TAKEN_OVER_S
+
+
+def test_a_keeper_that_is_deaf_for_good_keeps_nobody_out(seed: int, keyed: bool) -> None:
+    stage = Stage(seed, keyed=keyed, names="ab", messages=200)
+    stage.world.cut([stage.s, stage["b"]], stage["a"])
+    stage.run(3.0)
+    stage["b"].crash()
+    came = stage.join("c")
+    stage.world.cut(came, stage["a"])
+    stage.run_until(lambda: stage.in_force() == {"c"}, timeout=30.0)
+    stage.end()
+
+
+def test_a_deaf_one_that_wrote_the_first_table_keeps_nobody_out(seed: int, keyed: bool) -> None:
+    stage = Stage(seed, keyed=keyed, names="", messages=100)
+    a, b = stage.join("a"), stage.join("b")
+    stage.world.cut([stage.s, b], a)
+    stage.run_until(lambda: stage.in_force() == {"b"}, timeout=30.0)
+    stage.end()
+    assert not stage.starts("a")
 
 
 # --- coming and going ---------------------------------------------------------------------------------------------
@@ -398,18 +418,35 @@ def test_stop_for_ten_seconds_with_a_full_socket_buffer(seed: int, keyed: bool, 
     assert stage.delay_max(stage.t0, woken_at) <= TAKEN_OVER_S, "the others have done it all long ago"
 
 
-def test_delayed_and_repeated_heartbeats_of_the_dead(seed: int, keyed: bool, victim: str) -> None:
+def test_repeated_heartbeats_of_the_dead(seed: int, keyed: bool, victim: str) -> None:
     stage = Stage(seed, keyed=keyed)
-    stage.world.disturb(Link(duplicate=0.7, reorder=0.3, late=4.0), [stage[victim]], stage.others(victim))
-    stage.run(0.5)
+    stage.world.disturb(Link(duplicate=0.9, late=5.0), [stage[victim]], stage.others(victim))
+    stage.run(1.0)
     stage[victim].crash()
     died_at = stage.world.now
-    out_at = stage.run_until(lambda: victim not in stage.in_force(), timeout=4.0)
-    stage.run(4.0)
-    assert out_at <= died_at + 2 * STRUCK_OUT_S
+    out_at = stage.run_until(lambda: victim not in stage.in_force(), timeout=STRUCK_OUT_S)
+    stage.run(5.0)
     assert not [members for at, _, members in stage.switches(out_at) if victim in members], "nobody is revived"
     assert all(victim not in stage.names(table.members) for table in stage.tables().values())
     stage.end()
+    assert stage.delay_max(died_at) <= TAKEN_OVER_S
+
+
+def test_delayed_heartbeats_of_the_dead(seed: int, keyed: bool, victim: str) -> None:
+    """One that is newer than all that came before may revive it for a moment: nobody can tell. But not for long."""
+    late_s = 3.0
+    stage = Stage(seed, keyed=keyed)
+    stage.world.disturb(Link(reorder=0.5, late=late_s), [stage[victim]], stage.others(victim))
+    stage.run(0.5)
+    stage[victim].crash()
+    died_at = stage.world.now
+    stage.run(late_s + 2 * STRUCK_OUT_S)
+    assert victim not in stage.in_force()
+    assert all(victim not in stage.names(table.members) for table in stage.tables().values())
+    assert len(stage.switches(died_at)) <= 8
+    over_at = stage.world.now
+    stage.end()
+    assert not [members for at, _, members in stage.switches(over_at) if victim in members]
 
 
 def test_late_and_repeated_everything(seed: int, keyed: bool) -> None:
@@ -478,8 +515,9 @@ def test_work_is_shared_by_weight(seed: int) -> None:
     assert len(stage.starts("b")) == 3 * len(stage.starts("a"))
 
 
-def test_a_hundred_that_join_in_one_second_settle_in_one_or_two_tables(seed: int) -> None:
-    stage = Stage(seed, names="", messages=20, rate=10.0, verbose=0)
+@pytest.mark.parametrize("few_seeds", [0, 1])
+def test_a_hundred_that_join_in_one_second_settle_in_one_or_two_tables(few_seeds: int) -> None:
+    stage = Stage(few_seeds, names="", messages=20, rate=10.0, verbose=0)
     for number in range(100):
         stage.world.after(stage.world.random.random(), lambda number=number: stage.join(f"a{number}"))
     stage.run(3.0)

@@ -1,0 +1,149 @@
+"""The bench `growth`: what more receivers and more senders do to the rate, to processor time and to control traffic.
+
+Up to sixteen receivers are real processes; above that the simulator counts what every receiver hears.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from statistics import median
+
+from bench.figures import RESULTS, Figure, machine
+from bench.peers import plot
+from bench.peers.one import Measured, measure
+from bench.peers.systems import Job
+from rvq.core.machine import Datagram, Route
+from rvq.sim import World
+
+RECEIVERS = (1, 2, 4, 8, 16)
+SENDERS, RECEIVERS_OF_SENDERS = (1, 2, 4, 8), 4
+MEMBERS = (10, 25, 50, 100, 200)
+ROUNDS, COUNT, SIZE = 3, 1_500_000, 100
+CPU_GROWTH_MOST = 1.25
+"""Of the processor time per message of the whole group, from 2 to 8 receivers."""
+LINEAR = 1.15
+"""How much faster than linearly control traffic may seem to grow, as there is chance in it."""
+GIGABIT_BYTES = 125_000_000
+WATCHED_S = 2.0
+"""Virtual seconds in which control traffic is counted, once everyone is in."""
+
+
+@dataclass
+class Growth:
+    by_receivers: dict[int, list[Measured]] = field(default_factory=dict)
+    by_senders: dict[int, list[Measured]] = field(default_factory=dict)
+    heard: dict[int, float] = field(default_factory=dict)
+    """Members to bytes of control that each hears per second."""
+
+
+def rate(runs: list[Measured]) -> float:
+    return median(run.rate for run in runs)
+
+
+def cpu(runs: list[Measured]) -> float:
+    return median(run.cpu_s_per_million for run in runs)
+
+
+def control(runs: list[Measured]) -> float:
+    return median(run.control_per_s for run in runs)
+
+
+def run(quick: bool) -> Iterator[Figure]:
+    growth = Growth()
+    count = 20_000 if quick else COUNT
+    for _ in range(1 if quick else ROUNDS):
+        for receivers in RECEIVERS:
+            job = Job("rvq batches", 1, receivers, count, SIZE)
+            growth.by_receivers.setdefault(receivers, []).append(measure(job))
+        for senders in SENDERS:
+            job = Job("rvq batches", senders, RECEIVERS_OF_SENDERS, count // senders, SIZE)
+            growth.by_senders.setdefault(senders, []).append(measure(job))
+    for members in (5, 10) if quick else MEMBERS:
+        growth.heard[members] = control_bytes_per_s(members)
+    yield from _real(growth)
+    yield from _simulated(growth)
+    _keep(growth)
+
+
+def _real(growth: Growth) -> Iterator[Figure]:
+    everything = [*growth.by_receivers.values(), *growth.by_senders.values()]
+    yield Figure("lost, repeated or invented", sum(run.wrong for runs in everything for run in runs), most=0)
+    for receivers, runs in growth.by_receivers.items():
+        name = f"1x{receivers}"
+        yield Figure(f"{name}: rate", rate(runs), "messages/s")
+        yield Figure(f"{name}: processor time", cpu(runs), "s per million, all processes")
+        yield Figure(f"{name}: control sent by each receiver", control(runs), "datagrams/s")
+    for senders, runs in growth.by_senders.items():
+        yield Figure(f"{senders}x{RECEIVERS_OF_SENDERS}: rate of all", rate(runs), "messages/s")
+    grown = cpu(growth.by_receivers[8]) / cpu(growth.by_receivers[2])
+    yield Figure("processor time per message, 8 receivers", grown, "x that of 2", most=CPU_GROWTH_MOST)
+
+
+def _simulated(growth: Growth) -> Iterator[Figure]:
+    for members, bytes_per_s in growth.heard.items():
+        yield Figure(f"{members} members: control heard by each", bytes_per_s / 1000, "kB/s")
+    small, large = sorted(growth.heard)[-2:]
+    faster = growth.heard[large] / growth.heard[small] / (large / small)
+    yield Figure(f"from {small} to {large} members: control grows", faster, "x as fast as linearly", most=LINEAR)
+    at_thousand = growth.heard[large] * 1000 / large
+    yield Figure("1,000 members, if it goes on so", 100 * at_thousand / GIGABIT_BYTES, "% of a gigabit", most=1)
+
+
+def control_bytes_per_s(members: int, seed: int = 1) -> float:
+    """What each receiver hears besides data, while one sender sends a little."""
+    world = World(seed=seed)
+    world.sender("work", messages=100_000, rate=50)
+    for _ in range(members):
+        world.receiver("work")
+    machine_of_sender = world.senders[0].machine
+    while world.now < 30 and _in_force(machine_of_sender) < members:
+        world.run(until=world.now + 0.1)
+    ear = Ear(world)
+    began = world.now
+    world.run(until=began + WATCHED_S)
+    return ear.bytes / members / (world.now - began)
+
+
+def _in_force(sender: object) -> int:
+    tables = sender.tables  # type: ignore[attr-defined]
+    return sum(len(table.members) for table in tables.values())
+
+
+class Ear:
+    """Hears what is sent in a world from now on, and counts what arrives at receivers and is not data."""
+
+    def __init__(self, world: World) -> None:
+        self.bytes = 0
+        self._world = world
+        self._carry = world.network.send
+        self._receivers = {receiver.name for receiver in world.receivers}
+        world.network.send = self._send  # type: ignore[method-assign]
+
+    def _send(self, source: str, outgoing: list[Datagram]) -> None:
+        everyone = len(self._receivers) - (source in self._receivers)
+        for target, datagram in outgoing:
+            if target is Route.CONTROL:
+                self.bytes += everyone * len(datagram)
+            elif target in self._receivers:
+                self.bytes += len(datagram)
+        self._carry(source, outgoing)
+
+
+def _keep(growth: Growth) -> None:
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{time.strftime('%Y%m%d-%H%M%S')}-growth.json"
+    figures = {
+        "by_receivers": {n: [rate(runs), cpu(runs), control(runs)] for n, runs in growth.by_receivers.items()},
+        "by_senders": {n: [rate(runs), cpu(runs), control(runs)] for n, runs in growth.by_senders.items()},
+        "control_bytes_per_s_heard": growth.heard,
+    }
+    path.write_text(json.dumps({"machine": machine()} | figures, indent=1) + "\n")
+    print(f"kept in {path}", flush=True)
+    try:
+        for drawn in plot.draw_growth(growth, path.with_suffix("")):
+            print(f"kept in {drawn}", flush=True)
+    except plot.NoPlot as reason:
+        print(f"(no plot: {reason})", flush=True)
