@@ -161,6 +161,19 @@ class Receiver:
             hand.messages = list(taken)
         return taken
 
+    def _next_ahead(self, hand: _Hand) -> Message | None:
+        """The next message that was taken ahead, if there is one; what the loop has in hand is done."""
+        machine = self._machine
+        if not self._ahead or machine is None:
+            return None
+        self._settle_hands(hand)
+        message = self._ahead.popleft()
+        if not self._may_hand_out(machine, message):
+            return None
+        if self.ack_mode == "auto":
+            hand.messages = [message]
+        return message
+
     def _take_ahead(self, machine: ReceiverMachine, max: int) -> list[Message]:
         """What `async for` took ahead and did not hand out."""
         batch: list[Message] = []
@@ -204,28 +217,27 @@ class Receiver:
     # --- acknowledging --------------------------------------------------------------------------------------------
 
     def _new_hand(self) -> _Hand:
-        hand = _Hand()
+        hand = _Hand(asyncio.current_task())
         self._hands.append(hand)
         return hand
 
     def _settle_hands(self, hand: _Hand) -> None:
         """A loop asks for more: what it has in hand is done, and what an earlier loop of the same task had."""
-        task = asyncio.current_task()
-        hand.task = task
-        if len(self._hands) > 1:
-            for other in self._hands:
-                if other.task is task:
-                    self._acknowledge(other)
-            self._hands = [other for other in self._hands if other is hand or other.messages]
-        elif hand.messages:
+        if hand.messages:
             self._acknowledge(hand)
-        if hand not in self._hands:
-            self._hands.append(hand)
+        if self._hands != [hand]:
+            for other in self._hands:
+                if other.task is hand.task:
+                    self._acknowledge(other)
+            self._hands = [hand, *(other for other in self._hands if other is not hand and other.messages)]
 
     def _acknowledge(self, hand: _Hand) -> None:
         if hand.messages and self._machine is not None:
             messages, hand.messages = hand.messages, []
-            self._machine.acknowledge_all(monotonic(), messages)
+            if len(messages) == 1:
+                self._machine.acknowledge(monotonic(), messages[0])
+            else:
+                self._machine.acknowledge_all(monotonic(), messages)
             self._report_soon()
 
     def _report_soon(self) -> None:
@@ -279,9 +291,10 @@ class _Hand:
 
     __slots__ = ("messages", "task")
 
-    def __init__(self) -> None:
+    def __init__(self, task: asyncio.Task[object] | None) -> None:
         self.messages: list[Message] = []
-        self.task: asyncio.Task[object] | None = None
+        self.task = task
+        """Whose loop it is."""
 
 
 class _Loop:
@@ -297,6 +310,10 @@ class _Loop:
         return self
 
     async def __anext__(self) -> Message:
+        # Hot: what was taken ahead is handed out without another coroutine.
+        message = self._receiver._next_ahead(self._hand)
+        if message is not None:
+            return message
         taken = await self._receiver._next(self._hand, 1, AHEAD)
         if not taken:
             raise StopAsyncIteration

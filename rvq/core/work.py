@@ -9,6 +9,7 @@ import math
 from collections import deque
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
+from itertools import repeat
 
 from rvq.core.holding import HeldFrame
 from rvq.core.lanes import Lane, Piece
@@ -146,7 +147,7 @@ class Work:
         bodies = None if lane.inherited or lane.segment.keyed else run.plain_bodies(places)
         if bodies is not None:
             # Hot: nothing can be in the way of these.
-            started += [Message(body, piece, place) for place, body in enumerate(bodies, start)]
+            started += map(Message, bodies, repeat(piece), range(start, stop))
         else:
             self._start_each(piece, start, run.contents(places), started)
         if stop == len(piece.places):
