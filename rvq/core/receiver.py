@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from random import Random
 
 from rvq import limits
+from rvq.core.end import End
 from rvq.core.lanes import Piece
 from rvq.core.lease import Beats
-from rvq.core.machine import Address, Datagram, Route, Target
+from rvq.core.machine import Address, Route
 from rvq.core.membership import Membership
-from rvq.core.naps import Naps
 from rvq.core.stats import Stats
 from rvq.core.stream import Stream
 from rvq.core.table import Table, TableView, index_of
@@ -22,7 +22,7 @@ from rvq.errors import BusError, WireError
 from rvq.message import Message, Settler
 from rvq.names import check_group, check_label
 from rvq.timings import Timings
-from rvq.wire.codec import decode_control, encode_control, peek, read_data_header
+from rvq.wire.codec import decode_control, peek, read_data_header
 from rvq.wire.frames import (
     Alive,
     AskStamps,
@@ -53,7 +53,7 @@ _DATA_MAX = bytes([FrameType.TAIL])
 """Compared with the type byte of a datagram: data frames are up to this. Hot, so without reading the header twice."""
 
 
-class ReceiverMachine:
+class ReceiverMachine(End):
     """One receiver of one label in one group."""
 
     def __init__(
@@ -72,21 +72,19 @@ class ReceiverMachine:
     ) -> None:
         if type(weight) is not int or not 1 <= weight <= limits.WEIGHT_MAX:
             raise BusError(f"weight={weight!r} is not a weight: give a whole number from 1 to {limits.WEIGHT_MAX}")
-        self.label, self.group = check_label(label), check_group(group)
+        super().__init__(label_tag(check_label(label)), timings.heartbeat, now)
+        self.label, self.group = label, check_group(group)
         self.id = id
         self.stats = Stats()
         self.events: list[str] = []
-        self.left = False
         self.leaving = False
         self.membership = Membership(id, weight, timings, now)
         self.streams: dict[int, Stream] = {}
-        self._tag = label_tag(label)
         self._timings, self._random = timings, random
         self._receive_bytes = receive_bytes
         self._settler = settler
         self._beats = Beats()
-        self._naps = Naps(timings.heartbeat)
-        self._ended: dict[int, bool] = {}
+        self._ended_streams: dict[int, bool] = {}
         """Streams that are no longer followed: True if they said goodbye, False if they were forgotten."""
         self._handing_back = False
         self._held = 0
@@ -94,8 +92,6 @@ class ReceiverMachine:
         self._make_room_at = now
         self._beat_at = now
         self._beaten_at = -math.inf
-        self._out: list[Datagram] = []
-        self._deadline = now
         self._turn = 0
 
     # --- messages out ---------------------------------------------------------------------------------------------
@@ -234,10 +230,13 @@ class ReceiverMachine:
     def say_goodbye(self) -> None:
         """Leave now. Whoever inherits need not wait."""
         if not self.left:
-            self.left = True
-            self._deadline = math.inf
             for _ in range(GOODBYES):
                 self._say(Route.CONTROL, Goodbye(self.id, self.label, self.group))
+            self._end()
+
+    @property
+    def left(self) -> bool:
+        return self._ended
 
     # --- frames in ------------------------------------------------------------------------------------------------
 
@@ -300,7 +299,7 @@ class ReceiverMachine:
     def _on_sender_alive(self, now: float, frame: SenderAlive, source: Address) -> None:
         stream = self.streams.get(frame.source)
         if stream is None:
-            if self._ended.get(frame.source) or len(self.streams) >= limits.STREAMS_MAX:
+            if self._ended_streams.get(frame.source) or len(self.streams) >= limits.STREAMS_MAX:
                 return
             stream = self._follow(now, frame.source, source)
             self._beat_soon(now, spread=True)
@@ -326,7 +325,7 @@ class ReceiverMachine:
             send=self._say,
             tell=self.events.append,
             settler=self._settler,
-            was_forgotten=id in self._ended,
+            was_forgotten=id in self._ended_streams,
             now=now,
         )
         if self.leaving:
@@ -338,9 +337,9 @@ class ReceiverMachine:
         stream = self.streams.pop(id, None)
         if stream is not None:
             stream.end()
-            self._ended[id] = goodbye
-            while len(self._ended) > limits.REMEMBERED_MAX:
-                del self._ended[next(iter(self._ended))]
+            self._ended_streams[id] = goodbye
+            while len(self._ended_streams) > limits.REMEMBERED_MAX:
+                del self._ended_streams[next(iter(self._ended_streams))]
             self._share_window()
 
     def _on_alive(self, now: float, frame: Alive, source: Address) -> None:
@@ -415,20 +414,13 @@ class ReceiverMachine:
             self._beat(now)
         if self.leaving:
             self._leave_if_done(now)
-        self._deadline = math.inf if self.left else self._find_deadline()
-        self._naps.expect(self._deadline)
+        if not self.left:
+            self._wake_at(self._find_deadline())
 
     def _find_deadline(self) -> float:
         streams = min((stream.next_deadline() for stream in self.streams.values()), default=math.inf)
         silence = min((stream.silent_at for stream in self.streams.values()), default=math.inf)
         return min(self._beat_at, self.membership.next_deadline(), streams, silence)
-
-    def next_deadline(self) -> float:
-        return self._deadline
-
-    def take_outgoing(self) -> list[Datagram]:
-        outgoing, self._out = self._out, []
-        return outgoing
 
     def _notice_nap(self, now: float) -> None:
         nap = self._naps.slept(now)
@@ -436,11 +428,6 @@ class ReceiverMachine:
             self.membership.forgive(nap)
             for stream in self.streams.values():
                 stream.heard_at += nap
-
-    def _at_latest(self, when: float) -> None:
-        if when < self._deadline and not self.left:
-            self._deadline = when
-            self._naps.expect(when)
 
     def _beat_soon(self, now: float, *, spread: bool = False) -> None:
         """At once; or, where all receivers answer the same, spread over a time that grows with their number."""
@@ -475,13 +462,10 @@ class ReceiverMachine:
     def _table_frame(self, table: Table) -> TableFrame:
         return TableFrame(self.id, self.label, self.group, table.version, table.members, table.draining)
 
-    def _say(self, target: Target, frame: Control) -> None:
-        self._out.append((target, encode_control(frame, self._tag)))
-
     def check_invariants(self) -> None:
         self.membership.check_invariants()
         self._beats.check_invariants()
         for stream in self.streams.values():
             stream.check_invariants()
         assert len(self.streams) <= limits.STREAMS_MAX
-        assert len(self._ended) <= limits.REMEMBERED_MAX
+        assert len(self._ended_streams) <= limits.REMEMBERED_MAX

@@ -13,11 +13,11 @@ from typing import Any
 from rvq import limits
 from rvq.core.audience import Audience, Ear, Group
 from rvq.core.backlog import Backlog
+from rvq.core.end import End
 from rvq.core.flow import Flow
 from rvq.core.lanes import Ownership, ownership
 from rvq.core.lease import Beats
-from rvq.core.machine import Address, Datagram, Route, Target
-from rvq.core.naps import Naps
+from rvq.core.machine import Address, Route, Target
 from rvq.core.progress import GroupDone
 from rvq.core.repair import SentFrame, SentFrames
 from rvq.core.stamps import ANSWER_MAX, Segment, Stamper, segments_of
@@ -36,7 +36,7 @@ from rvq.wire.batch import (
     encode_tail,
     make_record,
 )
-from rvq.wire.codec import DATA_HEADER, decode_control, encode_control, peek, read_data_header
+from rvq.wire.codec import DATA_HEADER, decode_control, peek, read_data_header
 from rvq.wire.frames import (
     Alive,
     AskProgress,
@@ -61,6 +61,8 @@ from rvq.wire.frames import (
 
 TAIL_S = 0.02
 """Quiet after which a sender says how far its stream goes: so the loss of the last frames is noticed early."""
+GOODBYES = 2
+"""Said so often, since one may be lost; if all are, receivers find out by its silence."""
 PROMPT_S = 0.005
 """Heartbeats out of turn are this far apart at least."""
 ECHOES_PER_FRAME = 64
@@ -71,7 +73,7 @@ TABLE_ASK_S = 0.05
 """Pause between questions for a table that is not known."""
 
 
-class SenderMachine:
+class SenderMachine(End):
     """One sender of one label."""
 
     def __init__(
@@ -86,14 +88,13 @@ class SenderMachine:
         frame_bytes: int = limits.FRAME_BYTES_LOOPBACK,
         window: int = limits.RETAINED_BYTES,
     ) -> None:
-        self.label = check_label(label)
+        super().__init__(label_tag(check_label(label)), timings.heartbeat, now)
+        self.label = label
         self.id = id
         self.stats = Stats()
         self.events: list[str] = []
         self.last = 0
         """The sequence of the last message that was put in a frame."""
-        self.closed = False
-        self._tag = label_tag(label)
         self._timings, self._random = timings, random
         self._wall_offset = wall_offset
         self._frame_bytes = frame_bytes
@@ -104,7 +105,6 @@ class SenderMachine:
         self._flow = Flow(timings)
         self._frames = SentFrames()
         self._beats = Beats()
-        self._naps = Naps(timings.heartbeat)
         self._backlog = Backlog()
         self._outbox: deque[tuple[bytes, int]] = deque()
         self._position = 0
@@ -119,8 +119,6 @@ class SenderMachine:
         self._tail_at = math.inf
         self._tail_pause = TAIL_S
         self._beaten_at = -math.inf
-        self._out: list[Datagram] = []
-        self._deadline = now
 
     # --- messages in ----------------------------------------------------------------------------------------------
 
@@ -201,10 +199,13 @@ class SenderMachine:
     def close(self, now: float) -> None:
         """Say goodbye. Nothing may be undone, or it is given up."""
         if not self.closed:
-            self.closed = True
-            for _ in range(2):
+            for _ in range(GOODBYES):
                 self._say(Route.CONTROL, SenderGoodbye(self.id, self.label))
-            self._deadline = math.inf
+            self._end()
+
+    @property
+    def closed(self) -> bool:
+        return self._ended
 
     # --- frames out -----------------------------------------------------------------------------------------------
 
@@ -271,9 +272,6 @@ class SenderMachine:
         for frame in self._frames.overlapping(sequence, sequence):
             return NO_SHARD if frame.shards is None else frame.shards[sequence - frame.first]
         return NO_SHARD
-
-    def _say(self, target: Target, frame: Control) -> None:
-        self._out.append((target, encode_control(frame, self._tag)))
 
     # --- frames in ------------------------------------------------------------------------------------------------
 
@@ -495,30 +493,17 @@ class SenderMachine:
             self._pump(now)
         if now >= self._tail_at:
             self._send_tail(now)
-        self._deadline = min(self._beat_at, self._tail_at)
+        self._wake_at(min(self._beat_at, self._tail_at))
         if self._backlog and not self.last and self._gather_from is not None:
             self._pump(now)
             if self._is_gathering(now):
                 self._at_latest(max(now + PROMPT_S, self._gather_from + self._timings.settle))
-        self._naps.expect(self._deadline)
-
-    def next_deadline(self) -> float:
-        return self._deadline
-
-    def take_outgoing(self) -> list[Datagram]:
-        outgoing, self._out = self._out, []
-        return outgoing
 
     def _notice_nap(self, now: float) -> None:
         nap = self._naps.slept(now)
         if nap:
             self._audience.forgive(nap)
             self._flow.forgive(nap)
-
-    def _at_latest(self, when: float) -> None:
-        if when < self._deadline:
-            self._deadline = when
-            self._naps.expect(when)
 
     def _beat_soon(self, now: float) -> None:
         # A heartbeat to a thousand receivers is many frames: then they are further apart.

@@ -1,0 +1,45 @@
+"""What a sending and a receiving end have in common: what they say, and when they want to be woken."""
+
+from __future__ import annotations
+
+import math
+
+from rvq.core.machine import Datagram, Target
+from rvq.core.naps import Naps
+from rvq.wire.codec import encode_control
+from rvq.wire.frames import Control
+
+
+class End:
+    """One end of a label. Once it has ended it says nothing more and is not woken again."""
+
+    def __init__(self, tag: int, nap_slack: float, now: float) -> None:
+        self._tag = tag
+        self._ended = False
+        self._out: list[Datagram] = []
+        self._deadline = now
+        self._naps = Naps(nap_slack)
+
+    def next_deadline(self) -> float:
+        return self._deadline
+
+    def take_outgoing(self) -> list[Datagram]:
+        outgoing, self._out = self._out, []
+        return outgoing
+
+    def _say(self, target: Target, frame: Control) -> None:
+        self._out.append((target, encode_control(frame, self._tag)))
+
+    def _wake_at(self, when: float) -> None:
+        """The next thing is due then."""
+        self._deadline = when
+        self._naps.expect(when)
+
+    def _at_latest(self, when: float) -> None:
+        """Something is due then, perhaps before anything else."""
+        if when < self._deadline and not self._ended:
+            self._wake_at(when)
+
+    def _end(self) -> None:
+        self._ended = True
+        self._deadline = math.inf
