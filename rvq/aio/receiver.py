@@ -147,32 +147,28 @@ class Receiver:
             yield batch
 
     async def _next(self, hand: _Hand, most: int, ahead: int) -> list[Message]:
-        """The next messages for one loop, at most so many; what it has in hand is done. None if there are no more."""
+        """The next messages for one loop, at most so many, as soon as there are any. None if there are no more."""
         machine = self._open_machine()
-        self._settle_hands(hand)
-        taken = self._take_ahead(machine, most)
+        taken = self._next_at_once(hand, most)
         while not taken:
             found = await self._take(machine, ahead)
             if not found:
                 return []
-            taken = found[:most]
+            taken = self._put_in_hand(hand, found[:most])
             self._ahead.extend(found[most:])
-        if self.ack_mode == "auto":
-            hand.messages = list(taken)
         return taken
 
-    def _next_ahead(self, hand: _Hand) -> Message | None:
-        """The next message that was taken ahead, if there is one; what the loop has in hand is done."""
-        machine = self._machine
-        if not self._ahead or machine is None:
-            return None
+    def _next_at_once(self, hand: _Hand, most: int) -> list[Message]:
+        """The next messages for one loop, of those that were taken ahead; what it has in hand is done."""
         self._settle_hands(hand)
-        message = self._ahead.popleft()
-        if not self._may_hand_out(machine, message):
-            return None
+        if not self._ahead:
+            return []
+        return self._put_in_hand(hand, self._take_ahead(self._open_machine(), most))
+
+    def _put_in_hand(self, hand: _Hand, messages: list[Message]) -> list[Message]:
         if self.ack_mode == "auto":
-            hand.messages = [message]
-        return message
+            hand.messages = list(messages)
+        return messages
 
     def _take_ahead(self, machine: ReceiverMachine, max: int) -> list[Message]:
         """What `async for` took ahead and did not hand out."""
@@ -311,10 +307,8 @@ class _Loop:
 
     async def __anext__(self) -> Message:
         # Hot: what was taken ahead is handed out without another coroutine.
-        message = self._receiver._next_ahead(self._hand)
-        if message is not None:
-            return message
-        taken = await self._receiver._next(self._hand, 1, AHEAD)
+        receiver, hand = self._receiver, self._hand
+        taken = receiver._next_at_once(hand, 1) or await receiver._next(hand, 1, AHEAD)
         if not taken:
             raise StopAsyncIteration
         return taken[0]

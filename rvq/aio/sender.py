@@ -122,17 +122,14 @@ class Sender:
             chunk: list[Any] = []
             try:
                 chunk.extend(islice(bodies, size))
-            except BaseException:
+            except Exception:
                 if chunk:  # what came before the iterable failed is sent
                     await self.send_many(chunk, key=key, headers=headers)
                 raise
             if not chunk:
                 return
             try:
-                if key is None and not headers:
-                    records = make_records(chunk)
-                else:
-                    records = Records.of([make_record(body, key, headers) for body in chunk])
+                records = _pack(chunk, key, headers)
             except RvqError:
                 for body in chunk:  # those before the bad one are sent
                     await self.send(body, key=key, headers=headers)
@@ -224,6 +221,12 @@ class Sender:
 
     def __repr__(self) -> str:
         return f"<Sender {self.id:016x} of {self.label!r}>"
+
+
+def _pack(bodies: list[Any], key: str | bytes | None, headers: dict[str, Any] | None) -> Records:
+    if key is None and not headers:
+        return make_records(bodies)
+    return Records.of([make_record(body, key, headers) for body in bodies])
 
 
 def _check_seconds(name: str, value: float) -> float:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import math
 
-from rvq.core.machine import Datagram, Target
+from rvq.core.machine import Datagram, Route, Target
 from rvq.core.naps import Naps
 from rvq.wire.codec import encode_control
 from rvq.wire.frames import Control
+
+PROMPT_S = 0.005
+"""Heartbeats out of turn are this far apart at least."""
+GOODBYES = 2
+"""Said so often, since one may be lost; if all are, the others find out by the silence."""
 
 
 class End:
@@ -40,6 +45,9 @@ class End:
         if when < self._deadline and not self._ended:
             self._wake_at(when)
 
-    def _end(self) -> None:
+    def _say_goodbye(self, goodbye: Control) -> None:
+        """The last words."""
+        for _ in range(GOODBYES):
+            self._say(Route.CONTROL, goodbye)
         self._ended = True
         self._deadline = math.inf

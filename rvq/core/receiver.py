@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from random import Random
 
 from rvq import limits
-from rvq.core.end import End
+from rvq.core.end import PROMPT_S, End
 from rvq.core.lanes import Piece
 from rvq.core.lease import Beats
 from rvq.core.machine import Address, Route
@@ -40,14 +40,10 @@ from rvq.wire.frames import (
     label_tag,
 )
 
-PROMPT_S = 0.005
-"""Heartbeats out of turn are this far apart at least."""
 SPREAD_S = 0.0002
 """Heartbeats in answer to a new sender are this far apart on average, over all receivers."""
 MAKE_ROOM_S = 0.05
 """Pause between looking for copies that can be dropped."""
-GOODBYES = 2
-"""Said so often, since one may be lost; if all are, the others wait for the lease to be over."""
 
 _DATA_MAX = bytes([FrameType.TAIL])
 """Compared with the type byte of a datagram: data frames are up to this. Hot, so without reading the header twice."""
@@ -230,9 +226,7 @@ class ReceiverMachine(End):
     def say_goodbye(self) -> None:
         """Leave now. Whoever inherits need not wait."""
         if not self.left:
-            for _ in range(GOODBYES):
-                self._say(Route.CONTROL, Goodbye(self.id, self.label, self.group))
-            self._end()
+            self._say_goodbye(Goodbye(self.id, self.label, self.group))
 
     @property
     def left(self) -> bool:

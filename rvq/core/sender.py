@@ -13,7 +13,7 @@ from typing import Any
 from rvq import limits
 from rvq.core.audience import Audience, Ear, Group
 from rvq.core.backlog import Backlog
-from rvq.core.end import End
+from rvq.core.end import PROMPT_S, End
 from rvq.core.flow import Flow
 from rvq.core.lanes import Ownership, ownership
 from rvq.core.lease import Beats
@@ -61,10 +61,6 @@ from rvq.wire.frames import (
 
 TAIL_S = 0.02
 """Quiet after which a sender says how far its stream goes: so the loss of the last frames is noticed early."""
-GOODBYES = 2
-"""Said so often, since one may be lost; if all are, receivers find out by its silence."""
-PROMPT_S = 0.005
-"""Heartbeats out of turn are this far apart at least."""
 ECHOES_PER_FRAME = 64
 """So that a heartbeat fits an Ethernet frame; one with more echoes is several frames."""
 MANY_ASK_S = 0.01
@@ -199,9 +195,7 @@ class SenderMachine(End):
     def close(self, now: float) -> None:
         """Say goodbye. Nothing may be undone, or it is given up."""
         if not self.closed:
-            for _ in range(GOODBYES):
-                self._say(Route.CONTROL, SenderGoodbye(self.id, self.label))
-            self._end()
+            self._say_goodbye(SenderGoodbye(self.id, self.label))
 
     @property
     def closed(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from rvq.core.end import End
+from rvq.core.end import GOODBYES, End
 from rvq.core.machine import Route
 from rvq.wire.codec import decode_control, peek
 from rvq.wire.frames import SenderGoodbye
@@ -36,6 +36,7 @@ def test_one_that_came_late_has_slept() -> None:
 
 def test_one_that_has_ended_is_not_woken_again() -> None:
     end = End(7, 0.2, now=1.0)
-    end._end()
+    end._say_goodbye(SenderGoodbye(5, "work"))
+    assert len(end.take_outgoing()) == GOODBYES
     end._at_latest(2.0)
     assert end.next_deadline() == math.inf
