@@ -10,7 +10,7 @@ from bench.figures import Bench, Outcome, Skipped, keep, machine, table
 from bench.group import death, join, loss, memory, once, stop, tables
 from bench.group.fleet import Trouble
 from bench.micro import acks, codec, lanes, stride
-from bench.peers import compare, growth
+from bench.peers import compare, growth, hosts
 
 BENCHES = [
     Bench("once", "nothing lost, repeated or invented", once.run),
@@ -21,6 +21,7 @@ BENCHES = [
     Bench("stalled", "memory with a receiver that stops reading", memory.run_stalled),
     Bench("passed", "memory with 10,000,000 messages passed", memory.run_passed),
     Bench("peers", "rvq beside its peers and bare multicast, in the same run", compare.run),
+    Bench("hosts", "rvq across hosts beside rvq on loopback (network namespaces)", hosts.run),
     Bench("growth", "more receivers, more senders: rate, processor time, control traffic", growth.run),
     Bench("tables", "tables in the simulator: 100 join at once, 1,000 members", tables.run),
     Bench("codec", "single steps: packing, frames, reading", codec.run),

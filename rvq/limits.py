@@ -57,7 +57,8 @@ RECEIVED_BYTES = 64 * MIB
 """Frames that a receiver keeps over all streams: two full windows."""
 
 RECEIVE_BUFFER_BYTES = 8 * MIB
-"""Asked for at each multicast socket. Half of what is granted is advertised to senders."""
+"""Asked for at each multicast socket. Linux grants twice that, for its own bookkeeping: so all of it is
+advertised to senders."""
 
 NAK_RANGES_MAX = 64
 """Gaps named in one NAK. The rest is asked for when these are filled."""
@@ -69,7 +70,11 @@ REPAIR_BYTES_MAX = MIB
 """Sent in answer to one NAK: never more than an honest asker has room for."""
 
 DATAGRAM_COST_BYTES = 1024
-"""What a datagram takes of a socket buffer beyond its bytes, about: flow counts it, or small frames would overflow."""
+"""What a datagram takes of memory beyond its bytes, about."""
+
+FLIGHT_COST_BYTES = 8 * KIB
+"""What a datagram takes of the first window beyond its bytes: so a thousand small ones are on their way at most. There
+are queues between a sender and a receiver that count datagrams and not bytes, of a thousand places as a rule."""
 
 REPORT_RANGES_MAX = 256
 """Runs of done messages above a lane's floor in one report. What is left out is reported when the floor moves."""

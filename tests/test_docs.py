@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from rvq import limits
 from rvq.bus import Bus
 from rvq.wire import frames
-from rvq.wire.batch import DATA_HEADER, Attribute, Content, Kind, read_batch
-from rvq.wire.codec import HEADER, SHAPES, decode_control
+from rvq.wire.batch import Stamped, encode_batch, read_batch
+from rvq.wire.codec import DATA_HEADER, HEADER, SHAPES, decode_control, read_data_header
 from rvq.wire.frames import DataFlag, FrameType, MissingParts, Nak
+from rvq.wire.records import Attribute, Content, Kind, Records, make_record, make_records
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -32,10 +34,32 @@ def printed_frame(first_line: str) -> bytes:
 
 
 def test_the_printed_data_frame_reads_as_it_says() -> None:
-    batch = read_batch(printed_frame("72 76 71 01  01 06 00 03"))
+    datagram = printed_frame("72 76 71 01  01 06 00 03")
+    batch = read_batch(datagram)
     assert (batch.first, batch.count, batch.stamp) == (41, 3, 3)
-    assert batch.shards == (0xFFFF, 0xFFFF, 255)
+    assert batch.shards is not None
+    assert list(batch.shards) == [0xFFFF, 0xFFFF, 255]
     assert batch.contents(range(3)) == [Content(b"a"), Content(b"bcd"), Content({"job": 1}, "user-7")]
+    records = [make_record(b"a"), make_record(b"bcd"), make_record({"job": 1}, key="user-7")]
+    assert encode_batch(stamped(datagram, 100_000), Records.of(records)) == datagram
+
+
+def test_the_printed_even_and_padded_frame_reads_as_it_says() -> None:
+    datagram = printed_frame("72 76 71 01  01 19 00 02")
+    batch = read_batch(datagram)
+    assert (batch.first, batch.count, batch.stamp, batch.shards) == (44, 2, 3, None)
+    assert batch.contents(range(2)) == [Content(b"one"), Content(b"two")]
+    assert encode_batch(stamped(datagram, 108_285), make_records([b"one", b"two"]), 67) == datagram
+
+
+def stamped(datagram: bytes, position: int) -> Stamped:
+    """What the sender of a printed frame said, and the position before it."""
+    header = read_data_header(datagram)
+    assert header.label_tag == frames.label_tag("work")
+    assert f"position {header.position}: {position} before it, {len(datagram)} bytes, 8192\n" in page("protocol.md")
+    return Stamped(
+        header.label_tag, header.stamp, header.stream, header.first, header.sent_at, header.done_to, position
+    )
 
 
 def test_the_printed_control_frame_reads_as_it_says() -> None:
@@ -79,6 +103,12 @@ def test_the_printed_structs_are_those_in_use() -> None:
     text = page("protocol.md")
     assert f'`struct.Struct("{HEADER.format}")`' in text
     assert f'`struct.Struct("{DATA_HEADER.format}")`' in text
+
+
+def test_the_printed_bounds_are_those_in_use() -> None:
+    text = page("protocol.md")
+    assert f"`count` messages (1 to {limits.FRAME_MESSAGES_MAX:,})" in text
+    assert f"and {limits.FLIGHT_COST_BYTES:,} for each of them" in text
 
 
 def test_flags_kinds_and_attributes_are_as_printed() -> None:

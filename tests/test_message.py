@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from rvq.message import Lost, Message, RichMessage, Settler
-from rvq.wire.batch import SHARDS, shard_of
+from rvq.wire.records import SHARDS, shard_of
 
 
 class Notes:

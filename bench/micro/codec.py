@@ -8,9 +8,10 @@ import msgpack
 
 from bench.figures import Figure
 from bench.micro.clock import ns_per_call
-from rvq.wire.batch import Stamped, encode_batch, make_records, read_batch
+from rvq.wire.batch import Stamped, encode_batch, read_batch
 from rvq.wire.codec import decode_control, encode_control
 from rvq.wire.frames import Alive, Heard, LaneProgress, StreamReport, Version, label_tag
+from rvq.wire.records import make_records
 
 COUNT = 500
 AT = Stamped(label_tag("work"), 1, 1, 1, 0.0, 0, 0)

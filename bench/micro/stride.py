@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from bench.figures import Figure
 from bench.micro.clock import ns_per_call
 from bench.micro.codec import AT
-from rvq.wire.batch import encode_batch, make_records, own_stride, read_batch
+from rvq.wire.batch import encode_batch, own_stride, read_batch
+from rvq.wire.records import make_records
 
 COUNT = 1000
 

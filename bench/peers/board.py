@@ -11,6 +11,7 @@ import os
 import time
 from array import array
 from pathlib import Path
+from random import Random
 
 monotonic = time.monotonic
 
@@ -133,10 +134,15 @@ def numbers_in(path: Path) -> array[int]:
     return found
 
 
-def make_bodies(sender: int, count: int, size: int) -> list[bytes]:
-    filling = bytes(size - NUMBER_BYTES)
+def make_bodies(sender: int, count: int, size: int, spread: int = 0) -> list[bytes]:
+    """Numbered. With a spread, their lengths are those of chance, and the same in every run."""
+    filling = bytes(size + spread - NUMBER_BYTES)
     first = sender << SENDER_SHIFT
-    return [number.to_bytes(NUMBER_BYTES, "little") + filling for number in range(first, first + count)]
+    numbers = (number.to_bytes(NUMBER_BYTES, "little") for number in range(first, first + count))
+    if not spread:
+        return [number + filling for number in numbers]
+    lengths = Random(sender).choices(range(size - spread, size + spread + 1), k=count)
+    return [number + filling[: length - NUMBER_BYTES] for number, length in zip(numbers, lengths, strict=True)]
 
 
 def cpu_seconds(pid: int) -> float:

@@ -16,12 +16,16 @@ from bench.peers.commands import measure_idle, measure_lines
 from bench.peers.one import Measured, measure
 from bench.peers.servers import Server
 from bench.peers.systems import SYSTEMS, Job, System
+from bench.peers.turns import in_turn
 
 SIZES = (100, 1024)
 ROUNDS = 3
+SPREAD = 50
+"""Of mixed lengths: 50 to 150 bytes, with a mean of 100."""
 MAIN = (1, 3)
 OTHER_SHAPES = ((1, 1), (3, 3), (1, 8), (10, 10))
 IN_OTHER_SHAPES = ("rvq batches", "Redis lists", "pyzmq")
+IN_MIXED = ("rvq batches", "Redis lists", "pyzmq", "bare multicast")
 LATENCY = ("rvq each", "pyzmq uvloop", "bare multicast")
 LATENCY_RATE, LATENCY_COUNT = 5000.0, 6000
 LINES, LINES_PER_S_LEAST = 1_000_000, 300_000
@@ -30,8 +34,10 @@ IDLE_S = 5.0
 BATCHES_LEAST = {"Redis lists": 2.0, "pyzmq": 4.0, "nats-py": 8.0, "Redis Streams": 20.0, "bare multicast": 0.5}
 EACH_LEAST = {"pyzmq": 1.0, "pyzmq uvloop": 5.0}
 
-Case = tuple[str, int, int, int]
-"""System, senders, receivers, bytes of a message."""
+Shape = tuple[int, int]
+"""Senders, receivers."""
+Case = tuple[str, int, int, int, int]
+"""System, senders, receivers, bytes of a message, and by how many of them messages are shorter or longer."""
 
 
 class Comparison:
@@ -49,28 +55,33 @@ class Comparison:
         with ExitStack() as stack:
             for name in {system.server for system in self.systems if system.server}:
                 self._servers[name] = stack.enter_context(Server(name))
-            for _ in range(1 if self.quick else ROUNDS):
-                for case in self.cases():
+            for round in range(1 if self.quick else ROUNDS):
+                for case in self.order(round):
                     self.runs.setdefault(case, []).append(measure(self._job(case)))
-                for name in LATENCY:
-                    if name not in self.skipped:
-                        self.latency.setdefault(name, []).append(measure(self._latency_job(name)))
+                for name in in_turn(self.installed(LATENCY), round):
+                    self.latency.setdefault(name, []).append(measure(self._latency_job(name)))
 
-    def cases(self) -> Iterator[Case]:
+    def cases(self) -> Iterator[list[Case]]:
+        """Those that are compared with each other, and so run soon after each other, together."""
         for size in SIZES:
-            for system in self.systems:
-                yield system.name, *MAIN, size
-            for senders, receivers in OTHER_SHAPES:
-                for name in IN_OTHER_SHAPES if size == SIZES[0] else IN_OTHER_SHAPES[:1]:
-                    if name not in self.skipped:
-                        yield name, senders, receivers, size
+            yield [(system.name, *MAIN, size, 0) for system in self.systems]
+            names = IN_OTHER_SHAPES if size == SIZES[0] else IN_OTHER_SHAPES[:1]
+            yield [(name, *shape, size, 0) for shape in OTHER_SHAPES for name in self.installed(names)]
+        yield [(name, *MAIN, SIZES[0], SPREAD) for name in self.installed(IN_MIXED)]
+
+    def order(self, round: int) -> list[Case]:
+        return [case for together in self.cases() for case in in_turn(together, round)]
+
+    def installed(self, names: Iterable[str]) -> list[str]:
+        return [name for name in names if name not in self.skipped]
 
     def _job(self, case: Case) -> Job:
-        name, senders, receivers, size = case
+        name, senders, receivers, size, spread = case
         system = SYSTEMS[name]
         count = system.count // (1 if (senders, receivers) == MAIN else 2)
         count = count * SIZES[0] * 3 // size if size > SIZES[0] else count
-        return self._at_server(system, Job(name, senders, receivers, self._fewer(count) // senders, size))
+        job = Job(name, senders, receivers, self._fewer(count) // senders, size, spread=spread)
+        return self._at_server(system, job)
 
     def _latency_job(self, name: str) -> Job:
         count = self._fewer(LATENCY_COUNT)
@@ -85,26 +96,36 @@ class Comparison:
 
     # --- what came out --------------------------------------------------------------------------------------------
 
-    def rate(self, name: str, shape: tuple[int, int] = MAIN, size: int = SIZES[0]) -> float:
-        return median(run.rate for run in self.runs[name, *shape, size])
+    def rate(self, name: str, shape: Shape = MAIN, size: int = SIZES[0], spread: int = 0) -> float:
+        return median(run.rate for run in self.runs[name, *shape, size, spread])
 
-    def cpu(self, name: str, shape: tuple[int, int] = MAIN, size: int = SIZES[0]) -> float:
-        return median(run.cpu_s_per_million for run in self.runs[name, *shape, size])
+    def cpu(self, name: str, shape: Shape = MAIN, size: int = SIZES[0], spread: int = 0) -> float:
+        return median(run.cpu_s_per_million for run in self.runs[name, *shape, size, spread])
 
-    def rates(self, rvq: str, peer: str, size: int = SIZES[0]) -> float:
+    def rates(self, rvq: str, peer: str, size: int = SIZES[0], spread: int = 0) -> float:
         """How many times a peer's rate: the median over the rounds, in each of which both ran at the same time."""
-        pairs = zip(self.runs[rvq, *MAIN, size], self.runs[peer, *MAIN, size], strict=True)
-        return median(ours.rate / theirs.rate for ours, theirs in pairs)
+        cases = ((name, *MAIN, size, spread) for name in (rvq, peer))
+        return _ratio(*(map(_rate, self.runs[case]) for case in cases))
 
-    def cpus(self, rvq: str, peer: str) -> float:
-        pairs = zip(self.runs[rvq, *MAIN, SIZES[0]], self.runs[peer, *MAIN, SIZES[0]], strict=True)
-        return median(ours.cpu_s_per_million / theirs.cpu_s_per_million for ours, theirs in pairs)
+    def cpus(self, rvq: str, peer: str, spread: int = 0) -> float:
+        cases = ((name, *MAIN, SIZES[0], spread) for name in (rvq, peer))
+        return _ratio(*((run.cpu_s_per_million for run in self.runs[case]) for case in cases))
+
+    def shapes(self, name: str, shape: Shape, size: int = SIZES[0]) -> float:
+        """The rate in another shape, of that in the main one."""
+        return _ratio(*(map(_rate, self.runs[name, *one, size, 0]) for one in (shape, MAIN)))
 
     def p50(self, name: str) -> float:
         return median(run.p50_us for run in self.latency[name])
 
     def p99(self, name: str) -> float:
         return median(run.p99_us for run in self.latency[name])
+
+    def p50s(self, rvq: str, peer: str) -> float:
+        return _ratio(*((run.p50_us for run in self.latency[name]) for name in (rvq, peer)))
+
+    def p99s(self, rvq: str, peer: str) -> float:
+        return _ratio(*((run.p99_us for run in self.latency[name]) for name in (rvq, peer)))
 
     @property
     def wrong(self) -> int:
@@ -115,12 +136,20 @@ class Comparison:
             "machine": machine(),
             "skipped": self.skipped,
             "rates": [
-                {"system": name, "senders": senders, "receivers": receivers, "bytes": size}
+                {"system": name, "senders": senders, "receivers": receivers, "bytes": size, "spread": spread}
                 | {"runs": [asdict(run) for run in runs]}
-                for (name, senders, receivers, size), runs in self.runs.items()
+                for (name, senders, receivers, size, spread), runs in self.runs.items()
             ],
             "latency": {name: [asdict(run) for run in runs] for name, runs in self.latency.items()},
         }
+
+
+def _rate(run: Measured) -> float:
+    return run.rate
+
+
+def _ratio(ours: Iterable[float], theirs: Iterable[float]) -> float:
+    return median(one / other for one, other in zip(ours, theirs, strict=True))
 
 
 def run(quick: bool) -> Iterator[Figure]:
@@ -130,8 +159,8 @@ def run(quick: bool) -> Iterator[Figure]:
     yield Figure("peers: lost, repeated or invented", comparison.wrong, most=0)
     yield from _ratios(comparison)
     yield from _latencies(comparison)
-    ten, main = comparison.rate("rvq batches", (10, 10)), comparison.rate("rvq batches")
-    yield Figure("rvq batches: 10x10 of the rate of 1x3", 100 * ten / main, "%", least=80)
+    ten = comparison.shapes("rvq batches", (10, 10))
+    yield Figure("rvq batches: 10x10 of the rate of 1x3", 100 * ten, "%", least=80)
     yield from _commands(quick)
     for path in keep(comparison):
         print(f"kept in {path}", flush=True)
@@ -142,6 +171,10 @@ def _ratios(comparison: Comparison) -> Iterator[Figure]:
         for peer, times in least.items():
             if peer not in comparison.skipped:
                 yield Figure(f"{rvq}: rate", comparison.rates(rvq, peer), f"x {peer}", least=times)
+    for peer, times in BATCHES_LEAST.items():
+        if peer in comparison.installed(IN_MIXED):
+            ratio = comparison.rates("rvq batches", peer, spread=SPREAD)
+            yield Figure("rvq batches, mixed lengths: rate", ratio, f"x {peer}", least=times)
     for peer in comparison.systems:
         if not peer.name.startswith(("rvq", "bare")):
             ratio = comparison.cpus("rvq batches", peer.name)
@@ -154,8 +187,8 @@ def _latencies(comparison: Comparison) -> Iterator[Figure]:
         yield Figure(f"latency: {name}, p99", comparison.p99(name), "us")
     for peer, most in (("pyzmq uvloop", 1.0), ("bare multicast", 1.5)):
         if peer in comparison.latency:
-            for which, of in (("p50", comparison.p50), ("p99", comparison.p99)):
-                yield Figure(f"latency: rvq each, {which}", of("rvq each") / of(peer), f"x {peer}", most=most)
+            for which, times in (("p50", comparison.p50s), ("p99", comparison.p99s)):
+                yield Figure(f"latency: rvq each, {which}", times("rvq each", peer), f"x {peer}", most=most)
 
 
 def _commands(quick: bool) -> Iterator[Figure]:
@@ -176,9 +209,13 @@ def lines_of(comparison: Comparison) -> Iterator[str]:
     yield f"1 sender, 3 receivers; medians of {1 if comparison.quick else ROUNDS}; 'is': rvq's rate, times this one's"
     yield from _aligned([head, *(_row(comparison, system) for system in comparison.systems)])
     yield ""
+    yield f"100 B mixed: {SIZES[0] - SPREAD} to {SIZES[0] + SPREAD} bytes; 1 sender, 3 receivers"
+    head = ["", "100 B mixed msgs/s", "CPU s/M", "batches is", "of its own 100 B"]
+    yield from _aligned([head, *(_mixed_row(comparison, name) for name in comparison.installed(IN_MIXED))])
+    yield ""
     yield "other shapes, msgs/s of all senders together and CPU s/M"
     shapes = [(shape, size) for size in SIZES for shape in (MAIN, *OTHER_SHAPES)]
-    names = [name for name in IN_OTHER_SHAPES if name not in comparison.skipped]
+    names = comparison.installed(IN_OTHER_SHAPES)
     yield from _aligned([["", *names], *(_shape_row(comparison, shape, size, names) for shape, size in shapes)])
     for name, why in comparison.skipped.items():
         yield f"skipped: {name}: {why}"
@@ -192,10 +229,22 @@ def _row(comparison: Comparison, system: System) -> list[str]:
     return row
 
 
-def _shape_row(comparison: Comparison, shape: tuple[int, int], size: int, names: Iterable[str]) -> list[str]:
+def _mixed_row(comparison: Comparison, name: str) -> list[str]:
+    rate, cpu = comparison.rate(name, spread=SPREAD), comparison.cpu(name, spread=SPREAD)
+    times = comparison.rates("rvq batches", name, spread=SPREAD)
+    return [
+        SYSTEMS[name].what,
+        f"{rate:,.0f}",
+        f"{cpu:.2f}",
+        f"{times:.2f} x",
+        f"{100 * rate / comparison.rate(name):.0f} %",
+    ]
+
+
+def _shape_row(comparison: Comparison, shape: Shape, size: int, names: Iterable[str]) -> list[str]:
     cells = [
         f"{comparison.rate(name, shape, size):,.0f} ({comparison.cpu(name, shape, size):.2f})"
-        if (name, *shape, size) in comparison.runs
+        if (name, *shape, size, 0) in comparison.runs
         else ""
         for name in names
     ]

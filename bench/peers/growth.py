@@ -13,10 +13,9 @@ from statistics import median
 
 from bench.figures import RESULTS, Figure, machine
 from bench.peers import plot
+from bench.peers.crowd import control_bytes_per_s
 from bench.peers.one import Measured, measure
 from bench.peers.systems import Job
-from rvq.core.machine import Datagram, Route
-from rvq.sim import World
 
 RECEIVERS = (1, 2, 4, 8, 16)
 SENDERS, RECEIVERS_OF_SENDERS = (1, 2, 4, 8), 4
@@ -90,46 +89,6 @@ def _simulated(growth: Growth) -> Iterator[Figure]:
     yield Figure(f"from {small} to {large} members: control grows", faster, "x as fast as linearly", most=LINEAR)
     at_thousand = growth.heard[large] * 1000 / large
     yield Figure("1,000 members, if it goes on so", 100 * at_thousand / GIGABIT_BYTES, "% of a gigabit", most=1)
-
-
-def control_bytes_per_s(members: int, seed: int = 1) -> float:
-    """What each receiver hears besides data, while one sender sends a little."""
-    world = World(seed=seed)
-    world.sender("work", messages=100_000, rate=50)
-    for _ in range(members):
-        world.receiver("work")
-    machine_of_sender = world.senders[0].machine
-    while world.now < 30 and _in_force(machine_of_sender) < members:
-        world.run(until=world.now + 0.1)
-    ear = Ear(world)
-    began = world.now
-    world.run(until=began + WATCHED_S)
-    return ear.bytes / members / (world.now - began)
-
-
-def _in_force(sender: object) -> int:
-    tables = sender.tables  # type: ignore[attr-defined]
-    return sum(len(table.members) for table in tables.values())
-
-
-class Ear:
-    """Hears what is sent in a world from now on, and counts what arrives at receivers and is not data."""
-
-    def __init__(self, world: World) -> None:
-        self.bytes = 0
-        self._world = world
-        self._carry = world.network.send
-        self._receivers = {receiver.name for receiver in world.receivers}
-        world.network.send = self._send  # type: ignore[method-assign]
-
-    def _send(self, source: str, outgoing: list[Datagram]) -> None:
-        everyone = len(self._receivers) - (source in self._receivers)
-        for target, datagram in outgoing:
-            if target is Route.CONTROL:
-                self.bytes += everyone * len(datagram)
-            elif target in self._receivers:
-                self.bytes += len(datagram)
-        self._carry(source, outgoing)
 
 
 def _keep(growth: Growth) -> None:

@@ -21,9 +21,13 @@ from pathlib import Path
 
 from bench.group.fleet import ROOT, Trouble, free_port, judge, percentile
 from bench.peers.board import NAP_S, Board, Tally, bind_to_parent, cpu_seconds, make_bodies, numbers_in
+from bench.peers.namespaces import enter_namespace
 from bench.peers.servers import free_tcp_port
 from bench.peers.systems import SYSTEMS, Job
 from bench.peers.systems.pace import latencies_us, numbers
+
+NO_OFFLOAD = "RVQ_NO_OFFLOAD"
+"""Set to 1 in the environment, rvq sends and reads datagrams one by one."""
 
 READY_S_MAX, MEASURED_S_MAX, LEAVE_S_MAX = 20.0, 40.0, 10.0
 
@@ -49,12 +53,19 @@ def measure(job: Job) -> Measured:
     command = [sys.executable, "-m", "bench.peers.one", json.dumps(asdict(job))]
     limit = READY_S_MAX + MEASURED_S_MAX + LEAVE_S_MAX + 20
     try:
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=limit, check=False)
+        done = subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, timeout=limit, check=False, env=_environment(job)
+        )
     except subprocess.TimeoutExpired:
         raise Trouble(f"{job.system}: not done within {limit:g} s") from None
     if done.returncode:
         raise Trouble(f"{job.system} {job.senders}x{job.receivers}: {done.stderr.strip()[-1500:]}")
     return Measured(**json.loads(done.stdout))
+
+
+def _environment(job: Job) -> dict[str, str]:
+    others = {name: value for name, value in os.environ.items() if name != NO_OFFLOAD}
+    return others if job.offload else others | {NO_OFFLOAD: "1"}
 
 
 def _free_ports(job: Job) -> int:
@@ -86,6 +97,8 @@ class Processes:
         code = 1
         try:
             bind_to_parent()
+            if self.job.namespaces:
+                enter_namespace(self.job.namespaces[len(self.pids)])
             work()
             code = 0
         except BaseException:
@@ -100,7 +113,7 @@ class Processes:
         tally.keep(self.log_of(number))
 
     def _send(self, number: int) -> None:
-        bodies = make_bodies(number, self.job.count, self.job.size)
+        bodies = make_bodies(number, self.job.count, self.job.size, self.job.spread)
         gc.freeze()  # or every full collection goes through all of them, at those who make objects of their own
         self._system.send(self.job, self.board, number, bodies)
 

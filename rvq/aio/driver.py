@@ -87,8 +87,8 @@ class Driver:
                 self._timer.cancel()
             self._endpoint.close()
 
-    def _on_datagram(self, datagram: bytes, source: Address) -> None:
-        self._machine.receive(monotonic(), datagram, source)
+    def _on_datagram(self, datagram: bytes, source: Address, size: int = 0) -> None:
+        self._machine.receive(monotonic(), datagram, source, size)
 
     def _arm(self) -> None:
         """One timer. A later deadline leaves it as it is: it finds nothing due and is armed again."""

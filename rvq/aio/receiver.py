@@ -15,6 +15,7 @@ from rvq.bus import Bus
 from rvq.core.receiver import ReceiverMachine
 from rvq.core.stats import Stats
 from rvq.core.table import TableView
+from rvq.core.work import Handed
 from rvq.errors import Closed
 from rvq.message import Lost, Message
 from rvq.names import check_group, check_label
@@ -58,7 +59,12 @@ class Receiver:
         self._on_table = on_table
         self._shown: TableView | None = None
         self._changed = Signal()
+        """Anything."""
+        self._arrived = Signal()
+        """There is something to take, or there will be no more."""
         self._ahead: deque[Message] = deque()
+        self._finished: list[Message] = []
+        """Done, and acknowledged with this turn's report."""
         self._hands: list[_Hand] = []
         self._own_loop: _Loop | None = None
         self._closed = False
@@ -96,12 +102,13 @@ class Receiver:
     ) -> None:
         if kind is None:
             for hand in self._hands:
-                self._acknowledge(hand)
+                self._finish(hand)
         await self.aclose()
 
     def leave(self) -> None:
         """Begin to leave: no new messages, but the iterators go on with what is still ours, and then end."""
         if self._machine is not None and not self._closed:
+            self._acknowledge()
             self._machine.leave(monotonic(), drain=True)
             self._step()
 
@@ -111,6 +118,7 @@ class Receiver:
         if self._closed or machine is None or driver is None:
             self._closed = True
             return
+        self._acknowledge()
         self._closed = True
         try:
             machine.leave(monotonic(), drain=False)
@@ -124,6 +132,7 @@ class Receiver:
             machine.say_goodbye()
             driver.close()
             self._changed.fire()
+            self._arrived.fire()
 
     # --- receiving ------------------------------------------------------------------------------------------------
 
@@ -143,32 +152,33 @@ class Receiver:
             raise ValueError(f"max={max!r} is not a number of messages: give 1 or more")
         self._check_open()
         hand = self._new_hand()
-        while batch := await self._next(hand, max, max):
+        while batch := await self._next_batch(hand, max):
             yield batch
 
-    async def _next(self, hand: _Hand, most: int, ahead: int) -> list[Message]:
-        """The next messages for one loop, at most so many, as soon as there are any. None if there are no more."""
+    async def _next_batch(self, hand: _Hand, most: int) -> list[Message]:
+        """The next messages for one loop, as soon as there are any; none if there are no more."""
         machine = self._open_machine()
-        taken = self._next_at_once(hand, most)
-        while not taken:
-            found = await self._take(machine, ahead)
-            if not found:
-                return []
-            taken = self._put_in_hand(hand, found[:most])
-            self._ahead.extend(found[most:])
-        return taken
-
-    def _next_at_once(self, hand: _Hand, most: int) -> list[Message]:
-        """The next messages for one loop, of those that were taken ahead; what it has in hand is done."""
         self._settle_hands(hand)
-        if not self._ahead:
-            return []
-        return self._put_in_hand(hand, self._take_ahead(self._open_machine(), most))
-
-    def _put_in_hand(self, hand: _Hand, messages: list[Message]) -> list[Message]:
+        batch = self._take_ahead(machine, most)
+        handed: list[Handed] = [*batch]
+        if not batch:
+            batch = await self._take(machine, most, handed)
         if self.ack_mode == "auto":
-            hand.messages = list(messages)
-        return messages
+            hand.handed = handed
+        return batch
+
+    async def _next(self, hand: _Hand) -> Message | None:
+        """The next message for one loop, as soon as there is one; None if there are no more."""
+        machine = self._open_machine()
+        self._settle_hands(hand)
+        while not (batch := self._take_ahead(machine, 1)):
+            found = await self._take(machine, AHEAD)
+            if not found:
+                return None
+            self._ahead.extend(found)
+        if self.ack_mode == "auto":
+            hand.message = batch[0]
+        return batch[0]
 
     def _take_ahead(self, machine: ReceiverMachine, max: int) -> list[Message]:
         """What `async for` took ahead and did not hand out."""
@@ -179,17 +189,17 @@ class Receiver:
                 batch.append(message)
         return batch
 
-    async def _take(self, machine: ReceiverMachine, max: int) -> list[Message]:
+    async def _take(self, machine: ReceiverMachine, max: int, handed: list[Handed] | None = None) -> list[Message]:
         """The next messages, as soon as there are any. None if there will be no more."""
         while not (machine.left or self._closed):
             if machine.ready:
-                taken = machine.take(monotonic(), max)
+                taken = machine.take(monotonic(), max, handed)
                 if taken:
                     self._report_soon()
                     return taken
             if self._driver is not None:
                 self._driver.send()
-            await self._changed.wait()
+            await self._arrived.wait()
         return []
 
     def _may_hand_out(self, machine: ReceiverMachine, message: Message) -> bool:
@@ -219,22 +229,28 @@ class Receiver:
 
     def _settle_hands(self, hand: _Hand) -> None:
         """A loop asks for more: what it has in hand is done, and what an earlier loop of the same task had."""
-        if hand.messages:
-            self._acknowledge(hand)
+        self._finish(hand)
         if self._hands != [hand]:
             for other in self._hands:
                 if other.task is hand.task:
-                    self._acknowledge(other)
-            self._hands = [hand, *(other for other in self._hands if other is not hand and other.messages)]
+                    self._finish(other)
+            self._hands = [hand, *(other for other in self._hands if other is not hand and not other.empty)]
 
-    def _acknowledge(self, hand: _Hand) -> None:
-        if hand.messages and self._machine is not None:
-            messages, hand.messages = hand.messages, []
-            if len(messages) == 1:
-                self._machine.acknowledge(monotonic(), messages[0])
-            else:
-                self._machine.acknowledge_all(monotonic(), messages)
+    def _finish(self, hand: _Hand) -> None:
+        if hand.message is not None:
+            self._finished.append(hand.message)
+            hand.message = None
             self._report_soon()
+        if hand.handed and self._machine is not None:
+            handed, hand.handed = hand.handed, []
+            self._machine.acknowledge_handed(monotonic(), handed)
+            self._report_soon()
+
+    def _acknowledge(self) -> None:
+        """Those that were handed out one by one: all of this turn of the loop at once."""
+        if self._finished and self._machine is not None:
+            finished, self._finished = self._finished, []
+            self._machine.acknowledge_all(monotonic(), finished)
 
     def _report_soon(self) -> None:
         """What the machine says about progress leaves with the next turn of the loop."""
@@ -244,7 +260,9 @@ class Receiver:
 
     def _report(self) -> None:
         self._reporting = False
-        self._step()
+        if not self._closed:
+            self._acknowledge()
+            self._step()
 
     def _step(self) -> None:
         if self._driver is not None and not self._driver.closed:
@@ -255,6 +273,8 @@ class Receiver:
         if machine is None:
             return
         self._changed.fire()
+        if machine.ready or machine.left:
+            self._arrived.fire()
         if machine.events:
             for event in machine.events:
                 level = logger.warning if " died: lost " in event else logger.info
@@ -276,6 +296,7 @@ class Receiver:
     @property
     def stats(self) -> Stats:
         """Counts since the start."""
+        self._acknowledge()
         return self._machine.stats if self._machine else Stats()
 
     def __repr__(self) -> str:
@@ -283,14 +304,38 @@ class Receiver:
 
 
 class _Hand:
-    """The messages that one loop was given and has not asked past."""
+    """What one loop was given and has not asked past, in auto mode."""
 
-    __slots__ = ("messages", "task")
+    __slots__ = ("handed", "message", "task")
 
     def __init__(self, task: asyncio.Task[object] | None) -> None:
-        self.messages: list[Message] = []
+        self.handed: list[Handed] = []
+        """The last batch."""
+        self.message: Message | None = None
+        """Or the last message."""
         self.task = task
         """Whose loop it is."""
+
+    @property
+    def empty(self) -> bool:
+        return self.message is None and not self.handed
+
+    def let_go(self, message: Message) -> None:
+        """This one is settled in another way."""
+        if self.message is message:
+            self.message = None
+        kept: list[Handed] = []
+        for one in self.handed:
+            if isinstance(one, Message):
+                kept += [one] * (one is not message)
+                continue
+            piece, start, stop = one
+            if piece is message.origin and start <= message.place < stop:
+                cut: list[Handed] = [(piece, start, message.place), (piece, message.place + 1, stop)]
+                kept += cut
+            else:
+                kept.append(one)
+        self.handed = kept
 
 
 class _Loop:
@@ -306,12 +351,20 @@ class _Loop:
         return self
 
     async def __anext__(self) -> Message:
-        # Hot: what was taken ahead is handed out without another coroutine.
+        # Hot: what was taken ahead is handed out without another call, if a report of this turn is due anyway and no
+        # other loop has anything in hand.
         receiver, hand = self._receiver, self._hand
-        taken = receiver._next_at_once(hand, 1) or await receiver._next(hand, 1, AHEAD)
-        if not taken:
+        ahead, before = receiver._ahead, hand.message
+        if ahead and before is not None and receiver._reporting and receiver._hands == [hand]:
+            message = ahead[0]
+            if message.origin.may_continue(monotonic()):
+                receiver._finished.append(before)
+                hand.message = ahead.popleft()
+                return message
+        following = await receiver._next(hand)
+        if following is None:
             raise StopAsyncIteration
-        return taken[0]
+        return following
 
 
 class _Settler:
@@ -345,7 +398,7 @@ class _Settler:
     def _let_go(self, message: Message) -> None:
         """In auto mode too a message can be retried or rejected: then asking for the next one does not settle it."""
         for hand in self._receiver._hands:
-            hand.messages = [other for other in hand.messages if other is not message]
+            hand.let_go(message)
 
     def lost(self, message: Message) -> Lost:
         return _LostFlag(self._receiver, message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from random import Random
 from types import TracebackType
@@ -20,8 +20,9 @@ from rvq.core.table import TableView
 from rvq.errors import BadMessage, Closed, NotDelivered, RvqError
 from rvq.names import check_label
 from rvq.transport.udp import Endpoint
-from rvq.wire.batch import Records, make_record, make_records
+from rvq.wire.batch import RECORD_OVERHEAD
 from rvq.wire.frames import ID_BITS
+from rvq.wire.records import PACKED, RAW, Record, Records, make_record, make_records, pack
 
 CHUNK_MIN, CHUNK_MAX, CHUNK_BYTES = 16, 2048, 256 * limits.KIB
 """Messages of `send_many` that are packed before the loop has its turn: about so many bytes of them."""
@@ -46,6 +47,10 @@ class Sender:
         self._driver: Driver | None = None
         self._changed = Signal()
         self._flushing = False
+        self._quick = 0
+        """Bytes of messages that `send` may still gather in this turn of the loop without asking the machine."""
+        self._gathered: list[bytes] = []
+        self._gathered_kinds = bytearray()
         self._closed = False
 
     # --- lifetime -------------------------------------------------------------------------------------------------
@@ -62,6 +67,7 @@ class Sender:
             now=monotonic(),
             wall_offset=time.time() - monotonic(),
             frame_bytes=endpoint.frame_bytes,
+            train_frames=endpoint.train_frames,
             window=self._window,
         )
         self._driver = Driver(self._machine, endpoint, self._on_change)
@@ -87,6 +93,7 @@ class Sender:
             self._end()
 
     def _end(self) -> None:
+        self._quick = 0
         # Without a goodbye, unless all is done: receivers then go on with what they have, as for any sender that died.
         self._closed = True
         if self._driver is not None:
@@ -97,19 +104,38 @@ class Sender:
 
     async def send(self, body: Any, *, key: str | bytes | None = None, headers: dict[str, Any] | None = None) -> None:
         """Send one message: anything that msgpack takes, or bytes. Waits while the window is full."""
+        if key is None and not headers and self._quick:
+            # Hot: gathered with those before it in this turn of the loop.
+            data, kind = (body, RAW) if type(body) is bytes else (pack(body), PACKED)
+            left = self._quick - len(data) - RECORD_OVERHEAD
+            if left > 0:
+                self._quick = left
+                self._gathered.append(data)
+                self._gathered_kinds.append(kind)
+                return
+        await self._send_slowly(make_record(body, key, headers))
+
+    async def _send_slowly(self, record: Record) -> None:
         machine = self._open_machine()
-        record = make_record(body, key, headers)
+        self._submit_gathered(machine)
         if not machine.has_room:
             await self._wait_for_room(machine)
         machine.submit_record(record)
         if machine.frame_is_full:
             self._flush_now(machine)
             await asyncio.sleep(0)
-            self._flush_this_turn()
+            self._flush_this_turn(machine)
         elif not self._flushing:
             # The first of this turn of the loop leaves at once; what is sent after it in the same turn goes together.
             self._flush_now(machine)
-            self._flush_this_turn()
+            self._flush_this_turn(machine)
+
+    def _submit_gathered(self, machine: SenderMachine) -> None:
+        """What `send` gathered comes before anything else."""
+        self._quick = 0
+        if self._gathered:
+            machine.submit_records(Records.plain(self._gathered_kinds, self._gathered))
+            self._gathered, self._gathered_kinds = [], bytearray()
 
     async def send_many(
         self, bodies: Iterable[Any], *, key: str | bytes | None = None, headers: dict[str, Any] | None = None
@@ -117,14 +143,23 @@ class Sender:
         """Send many messages: the fast way. Waits while the window is full. Those before a bad one are sent."""
         if isinstance(bodies, (str, bytes, dict)) or not isinstance(bodies, Iterable):
             raise BadMessage(f"send_many takes a list or another iterable of messages, not {type(bodies).__name__}")
-        bodies, size = iter(bodies), CHUNK_MIN
+        try:
+            await self._send_chunks(iter(bodies), key, headers)
+        finally:
+            if not self._closed and self._machine is not None:
+                self._flush_now(self._machine)
+
+    async def _send_chunks(
+        self, bodies: Iterator[Any], key: str | bytes | None, headers: dict[str, Any] | None
+    ) -> None:
+        size = CHUNK_MIN
         while True:
             chunk: list[Any] = []
             try:
                 chunk.extend(islice(bodies, size))
             except Exception:
                 if chunk:  # what came before the iterable failed is sent
-                    await self.send_many(chunk, key=key, headers=headers)
+                    await self._send_chunks(iter(chunk), key, headers)
                 raise
             if not chunk:
                 return
@@ -134,7 +169,7 @@ class Sender:
                 for body in chunk:  # those before the bad one are sent
                     await self.send(body, key=key, headers=headers)
                 raise
-            mean = sum(map(len, records.datas)) // len(chunk) + 1
+            mean = sum(records.lens) // len(chunk) + 1
             size = min(CHUNK_MAX, max(1, CHUNK_BYTES // mean))
             await self._send_chunk(records)
 
@@ -142,8 +177,9 @@ class Sender:
         machine = self._open_machine()
         if not machine.has_room:
             await self._wait_for_room(machine)
+        self._submit_gathered(machine)
         machine.submit_records(chunk)
-        self._flush_now(machine)
+        self._flush_now(machine, whole=True)
         await asyncio.sleep(0)
 
     async def flush(self, timeout: float | None = None) -> None:
@@ -172,19 +208,24 @@ class Sender:
             raise Closed(f"this sender of {self.label!r} is not open yet: use `async with rvq.Sender(...)`")
         return self._machine
 
-    def _flush_this_turn(self) -> None:
+    def _flush_this_turn(self, machine: SenderMachine) -> None:
         """What is sent from now on leaves together, when the loop has its next turn."""
         if not self._flushing:
             self._flushing = True
             asyncio.get_running_loop().call_soon(self._flush_later)
+        if not self._closed:
+            self._quick = machine.room_in_frame
 
     def _flush_later(self) -> None:
         self._flushing = False
-        if not self._closed and self._machine is not None:
-            self._flush_now(self._machine)
+        self._quick = 0
+        machine = self._machine
+        if not self._closed and machine is not None and (self._gathered or machine.has_unsent):
+            self._flush_now(machine)
 
-    def _flush_now(self, machine: SenderMachine) -> None:
-        machine.flush(monotonic())
+    def _flush_now(self, machine: SenderMachine, *, whole: bool = False) -> None:
+        self._submit_gathered(machine)
+        machine.flush(monotonic(), whole=whole)
         if self._driver is not None:
             self._driver.send()
 
@@ -202,7 +243,7 @@ class Sender:
     @property
     def undone(self) -> int:
         """Messages that were sent and are not known to be done in every group."""
-        return self._machine.undone if self._machine else 0
+        return self._machine.undone + len(self._gathered) if self._machine else 0
 
     @property
     def waiting_for(self) -> str | None:
@@ -217,7 +258,11 @@ class Sender:
     @property
     def stats(self) -> Stats:
         """Counts since the start."""
-        return self._machine.stats if self._machine else Stats()
+        if self._machine is None:
+            return Stats()
+        if not self._closed:
+            self._submit_gathered(self._machine)
+        return self._machine.stats
 
     def __repr__(self) -> str:
         return f"<Sender {self.id:016x} of {self.label!r}>"

@@ -1,87 +1,153 @@
 """Messages that have no sequence yet. Owns their order and size, and cutting the next frame's worth off.
 
-Hot path: sizes are summed for many messages at once, and a frame is found by bisection.
+Hot path: sizes are summed for many messages at once; messages of one length are cut without looking at each.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from itertools import accumulate, repeat
+from itertools import accumulate, pairwise
 from operator import add
 
-from rvq.wire.batch import NO_SHARD, RECORD_OVERHEAD, Record, Records, batch_cost
+from rvq.limits import FRAME_MESSAGES_MAX
+from rvq.wire.batch import RECORD_OVERHEAD
+from rvq.wire.records import NO_SHARD, RICH, Record, Records
 
-COMPACT_MESSAGES = 8192
-"""Messages that may be taken before the lists of them are copied."""
+COMPACT_MESSAGES = 4096
+"""Messages that may be taken before the lists of them are cut; or half of them, if that is more."""
+LOOK_MESSAGES = 64
+"""Messages of different lengths that are looked at first, to find how many fit; twice as many each time."""
 
 
 class Backlog:
-    """First in, first out. `bytes` is what the messages will take of frames."""
+    """First in, first out. `bytes` is what the messages will take of frames at most."""
 
-    __slots__ = ("_ends", "_head", "_records", "bytes", "has_keys")
+    __slots__ = ("_datas", "_head", "_kinds", "_lens", "_shards", "bytes", "has_keys")
 
     def __init__(self) -> None:
         self.bytes = 0
         self.has_keys = False
         """Was there ever a message with a key?"""
-        self._records = Records([], [], [])
-        self._ends: list[int] = []
-        """The cost of all messages up to each, from any start."""
         self._head = 0
+        self._start(Records([], [], bytearray(), None))
+
+    def _start(self, records: Records) -> None:
+        self._datas, self._lens, self._kinds, self._shards = records
+        if self.has_keys and self._shards is None:
+            self._shards = [NO_SHARD] * len(self._datas)
 
     def __len__(self) -> int:
-        return len(self._ends) - self._head
+        return len(self._datas) - self._head
 
     def add(self, record: Record) -> None:
         """One message."""
-        kinds, datas, shards = self._records
-        kinds.append(record.kind)
-        datas.append(record.data)
-        shards.append(record.shard)
-        cost = batch_cost(record)
-        self._ends.append((self._ends[-1] if self._ends else 0) + cost)
-        self.bytes += cost
-        self.has_keys = self.has_keys or record.shard != NO_SHARD
+        kind, data, shard = record
+        if shard != NO_SHARD or self._shards is not None:
+            self.extend(Records.of((record,)))
+            return
+        length = len(data)
+        self._datas.append(data)
+        self._lens.append(length)
+        self._kinds.append(kind)
+        self.bytes += length + RECORD_OVERHEAD
 
     def extend(self, records: Records) -> None:
-        """Many at once: nothing is done for each of them in Python."""
-        count = len(records.datas)
-        last = self._ends[-1] if self._ends else 0
-        self._ends += accumulate(map(add, map(len, records.datas), repeat(RECORD_OVERHEAD)), initial=last)
-        del self._ends[-count - 1]
-        kinds, datas, shards = self._records
-        kinds += records.kinds
-        datas += records.datas
-        shards += records.shards
-        self.bytes += self._ends[-1] - last
-        self.has_keys = self.has_keys or records.shards.count(NO_SHARD) != count
+        """Many at once, whose lists are not used by anyone else from now on."""
+        datas, lens, kinds, shards = records
+        if shards is not None and not self.has_keys:
+            self.has_keys = True
+            self._shards = [NO_SHARD] * len(self._datas)
+        self.bytes += sum(lens) + RECORD_OVERHEAD * len(datas)
+        if not self._datas:
+            self._start(records)
+            return
+        self._datas += datas
+        self._lens += lens
+        self._kinds += kinds
+        if self._shards is not None:
+            self._shards += shards if shards is not None else [NO_SHARD] * len(datas)
 
     def take(self, room: int, most: int) -> Records:
         """The next messages that fit; none if the first one does not."""
-        head, ends = self._head, self._ends
-        before = ends[head - 1] if head else 0
-        return self._cut(bisect_right(ends, before + room, head, min(len(ends), head + most)))
+        return self._cut(self._head + self._fitting(room, min(most, len(self))))
+
+    def take_even(self, room: int, frames: int) -> tuple[Records, int] | None:
+        """Enough for two to so many full frames, each with the same number of plain messages of one length; and how
+        many there are in each. None if the next ones are not like that."""
+        each = self._lens[self._head]
+        per_frame = min(room // max(1, each), FRAME_MESSAGES_MAX)
+        frames = min(frames, len(self) // per_frame if per_frame else 0)
+        count = frames * per_frame
+        if frames < 2 or self._overhead(count) or self._lens[self._head : self._head + count].count(each) != count:
+            return None
+        return self._cut(self._head + count), per_frame
+
+    def take_frames(self, room: int, most: int, frames: int) -> list[Records]:
+        """The next messages for up to so many frames; none if the first one does not fit."""
+        head, mean = self._head, self.bytes // len(self)
+        lens = self._lens[head : head + frames * room // mean + LOOK_MESSAGES]
+        costs = list(
+            map(add, accumulate(lens, initial=0), range(0, RECORD_OVERHEAD * (len(lens) + 1), RECORD_OVERHEAD))
+        )
+        cuts = [0]
+        while len(cuts) <= frames and cuts[-1] < len(lens):
+            cut = min(bisect_right(costs, costs[cuts[-1]] + room) - 1, cuts[-1] + most)
+            if cut == cuts[-1] or (cut == len(lens) < len(self) and len(cuts) > 1):
+                break  # too large for a frame, or not known whether more would fit
+            cuts.append(cut)
+        taken = self._cut(head + cuts[-1])
+        return [taken.part(start, stop) for start, stop in pairwise(cuts)]
 
     def take_one(self) -> Record:
         """The next message, however large."""
-        kinds, datas, shards = self._cut(self._head + 1)
-        return Record(kinds[0], datas[0], shards[0])
+        (data,), _, (kind,), shards = self._cut(self._head + 1)
+        return Record(kind, data, NO_SHARD if shards is None else shards[0])
+
+    def _fitting(self, room: int, most: int) -> int:
+        """How many fit. Those of one length need less room each, so more of them may fit than of different ones."""
+        head, lens = self._head, self._lens
+        first = lens[head]
+        count = min(most, room // max(1, first + self._overhead(most)))
+        even = count if lens[head : head + count].count(first) == count else 0
+        if even and (even == most or lens[head + even] >= first):
+            return even
+        look = max(LOOK_MESSAGES, count)
+        while True:
+            ends = list(accumulate(lens[head : head + min(look, most)]))
+            fits = bisect_right(range(len(ends)), room, key=lambda at: ends[at] + RECORD_OVERHEAD * (at + 1))
+            if fits < len(ends) or fits == most:
+                return max(even, fits)
+            look *= 2
+
+    def _overhead(self, most: int) -> int:
+        """Of each record, if they are all of one length: nothing, if they are also of one plain kind."""
+        head, kinds = self._head, self._kinds
+        kind = kinds[head]
+        plain = self._shards is None and kind != RICH and kinds.count(kind, head, head + most) == most
+        return 0 if plain else RECORD_OVERHEAD
 
     def _cut(self, stop: int) -> Records:
-        head, ends, records = self._head, self._ends, self._records
+        head = self._head
+        records = Records(self._datas, self._lens, self._kinds, self._shards)
+        if stop == len(self._datas):
+            taken = records.part(head, stop) if head else records
+            self._start(Records([], [], bytearray(), None))
+            self._head = self.bytes = 0
+            return taken
         taken = records.part(head, stop)
-        if stop > head:
-            self.bytes -= ends[stop - 1] - (ends[head - 1] if head else 0)
+        self.bytes -= sum(taken.lens) + RECORD_OVERHEAD * len(taken.lens)
         self._head = stop
-        if stop == len(ends):
-            self._records, self._ends, self._head = Records([], [], []), [], 0
-        elif stop > COMPACT_MESSAGES:
-            # One that was taken stays: its end is where the next one begins.
-            self._records, self._ends, self._head = records.part(stop - 1, len(ends)), ends[stop - 1 :], 1
+        if stop > max(COMPACT_MESSAGES, len(self._datas) // 2):
+            for whole in (self._datas, self._lens, self._kinds, self._shards):
+                if whole is not None:
+                    del whole[:stop]
+            self._head = 0
         return taken
 
     def check_invariants(self) -> None:
-        kinds, datas, shards = self._records.part(self._head, len(self._ends))
-        assert len(kinds) == len(datas) == len(shards) == len(self)
-        assert self.bytes == sum(len(data) + RECORD_OVERHEAD for data in datas)
-        assert self.has_keys or shards.count(NO_SHARD) == len(shards)
+        lens = self._lens[self._head :]
+        assert lens == [len(data) for data in self._datas[self._head :]]
+        assert len(self._kinds) == len(self._datas) == len(self._lens)
+        assert self.bytes == sum(lens) + RECORD_OVERHEAD * len(lens)
+        assert (self._shards is not None) == self.has_keys
+        assert self._shards is None or len(self._shards) == len(self._datas)

@@ -104,8 +104,8 @@ class Intake:
         self.window = WINDOW_BYTES_FIRST
 
     def take(self, position: int) -> bool:
-        """A datagram up to this position was read. True if it is time to tell: every quarter window."""
+        """A datagram up to this position was read. True if it is time to tell: every half window."""
         if position > self.taken:
             self.taken = position
-            return position - self.reported >= self.window >> 2
+            return position - self.reported >= self.window >> 1
         return False

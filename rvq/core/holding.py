@@ -13,9 +13,13 @@ from typing import NamedTuple
 from rvq import limits
 from rvq.core.repair import ASK_S_AGAIN, ASK_S_MAX, Gaps
 from rvq.core.stats import Stats
-from rvq.wire.batch import Batch, Run, Whole, read_fragment
+from rvq.wire.batch import Batch
 from rvq.wire.codec import read_data_header
+from rvq.wire.fragments import Whole, read_fragment
 from rvq.wire.frames import DataHeader, FrameType, MissingParts, Nak
+from rvq.wire.train import Run, Train
+
+_DATA = int(FrameType.DATA)
 
 PARTS_QUIET_S = 0.01
 """Fragments still come in: ask for the missing ones only when it has been quiet for this long."""
@@ -26,17 +30,19 @@ class HeldFrame(NamedTuple):
 
     first: int
     last: int
-    stamp: int
-    sent_at: float
+    header: DataHeader
+    """Of its first datagram."""
     datagrams: tuple[bytes, ...]
     size: int
+    train: Train | None = None
+    """If it is not one frame but many: see there."""
 
     def run(self) -> Run:
         """Its messages. Raises WireError if it is not what its header said."""
-        datagram = self.datagrams[0]
-        header = read_data_header(datagram)
-        if header.type == FrameType.DATA:
-            return Batch(datagram, header)
+        if self.train is not None:
+            return self.train
+        if self.header.type == _DATA:
+            return Batch(self.datagrams[0], self.header)
         parts = [read_fragment(part, read_data_header(part)) for part in self.datagrams]
         return Whole(parts[0], b"".join([part.data for part in parts]))
 
@@ -68,26 +74,37 @@ class Holding:
         self.gaps = Gaps(random)
         self._stats = stats
         self._parts: dict[int, Parts] = {}
+        self._within: set[int] = set()
+        """The first sequences of frames inside of trains: they are here too."""
 
     # --- coming in ------------------------------------------------------------------------------------------------
 
     def add(self, header: DataHeader, datagram: bytes) -> HeldFrame | None:
         """A batch. None if it is here already."""
         first = header.first
-        if first in self.frames:
+        if first in self.frames or first in self._within:
             return None
         last = first + header.count - 1
-        frame = HeldFrame(first, last, header.stamp, header.sent_at, (datagram,), len(datagram))
+        frame = HeldFrame(first, last, header, (datagram,), len(datagram))
         self.frames[first] = frame
         self.bytes += frame.size
         self._stats.repaired += self.gaps.filled(first, last)
+        return frame
+
+    def add_train(self, train: Train) -> HeldFrame:
+        """Many batches of which none is here."""
+        frame = HeldFrame(train.first, train.last, train.header, (train.datagram,), len(train.datagram), train)
+        self.frames[train.first] = frame
+        self._within.update(train.firsts[1:])
+        self.bytes += frame.size
+        self._stats.repaired += self.gaps.filled(train.first, train.last)
         return frame
 
     def add_part(self, now: float, header: DataHeader, datagram: bytes) -> HeldFrame | None:
         """A fragment. The whole message if this was the last one lacking. Raises WireError."""
         fragment = read_fragment(datagram, header)
         sequence = fragment.first
-        if sequence in self.frames:
+        if sequence in self.frames or sequence in self._within:
             return None
         parts = self._parts.get(sequence)
         if parts is None:
@@ -103,7 +120,7 @@ class Holding:
             return None
         del self._parts[sequence]
         datagrams = tuple(parts.datagrams[part] for part in range(parts.total))
-        frame = HeldFrame(sequence, sequence, header.stamp, header.sent_at, datagrams, parts.size)
+        frame = HeldFrame(sequence, sequence, header, datagrams, parts.size)
         self.frames[sequence] = frame
         return frame
 
@@ -114,6 +131,8 @@ class Holding:
         frame = self.frames.pop(first, None)
         if frame is not None:
             self.bytes -= frame.size
+            if frame.train is not None:
+                self._within.difference_update(frame.train.firsts)
 
     def drop_to(self, done_to: int) -> None:
         """Everything up to here is done. Frames that came late are found by `sweep`."""
@@ -161,6 +180,8 @@ class Holding:
         return self.gaps.due(now), tuple(fragments)
 
     def next_deadline(self) -> float:
+        if not self._parts and not self.gaps:
+            return math.inf
         parts = min((parts.ask_at for parts in self._parts.values()), default=math.inf)
         return min(parts, self.gaps.next_deadline())
 
@@ -169,7 +190,7 @@ class Holding:
         wanted = list(zip(nak.runs[::2], nak.runs[1::2], strict=True))
         for first, last in wanted:
             for frame in self.within(first, last):
-                yield from frame.datagrams
+                yield from frame.datagrams if frame.train is None else frame.train.frames_with(first, last)
         for sequence, parts in nak.fragments:
             whole, some = self.frames.get(sequence), self._parts.get(sequence)
             for part in parts:
@@ -184,3 +205,5 @@ class Holding:
         assert self.bytes == sum(sizes)
         assert all(len(parts.datagrams) < parts.total for parts in self._parts.values())
         assert not self._parts.keys() & self.frames.keys()
+        trains = [frame.train for frame in self.frames.values() if frame.train is not None]
+        assert self._within == {first for train in trains for first in train.firsts[1:]}

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from rvq.core.runs import DoneRuns
 from rvq.core.table import lane_of_shard, slots_of
 from rvq.limits import REPORT_RANGES_MAX
-from rvq.wire.batch import NO_SHARD
 from rvq.wire.frames import LaneKey, LaneProgress, Member
+from rvq.wire.records import NO_SHARD
 
 ShardOf = Callable[[int], int]
 """The shard of a sequence that is still kept; NO_SHARD for one without a key."""

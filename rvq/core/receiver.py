@@ -18,6 +18,7 @@ from rvq.core.membership import Membership
 from rvq.core.stats import Stats
 from rvq.core.stream import Stream
 from rvq.core.table import Table, TableView, index_of
+from rvq.core.work import Handed
 from rvq.errors import BusError, WireError
 from rvq.message import Message, Settler
 from rvq.names import check_group, check_label
@@ -39,6 +40,7 @@ from rvq.wire.frames import (
     TableFrame,
     label_tag,
 )
+from rvq.wire.train import read_train, split
 
 SPREAD_S = 0.0002
 """Heartbeats in answer to a new sender are this far apart on average, over all receivers."""
@@ -95,10 +97,17 @@ class ReceiverMachine(End):
     @property
     def ready(self) -> bool:
         """Is anything in line? Whether it may start is found out by `take`."""
-        return not self._handing_back and any(stream.work.ready for stream in self.streams.values())
+        if not self._handing_back:
+            for stream in self.streams.values():  # hot: asked after every datagram
+                if stream.work.ready:
+                    return True
+        return False
 
-    def take(self, now: float, max: int) -> list[Message]:
-        """Up to so many messages, which count as started. Streams take turns."""
+    def take(self, now: float, max: int, handed: list[Handed] | None = None) -> list[Message]:
+        """Up to so many messages, which count as started. Streams take turns.
+
+        `handed` is told of them, so that `acknowledge_handed` can do it for all of a frame's at once.
+        """
         taken: list[Message] = []
         if self._handing_back:
             return taken
@@ -106,7 +115,7 @@ class ReceiverMachine(End):
         for offset in range(len(streams)):
             stream = streams[(self._turn + offset) % len(streams)]
             if stream.work.ready and stream.lease.holds(now):
-                taken += stream.work.take(max - len(taken))
+                taken += stream.work.take(max - len(taken), handed)
                 if stream.work.spoilt:
                     stream.ask_again_for_spoilt(now)
                     self._at_latest(stream.next_deadline())
@@ -123,6 +132,14 @@ class ReceiverMachine(End):
         if stream is not None and stream.work.acknowledge(message):
             self.stats.acked += 1
             self._note_progress(now, stream)
+
+    def acknowledge_handed(self, now: float, handed: Iterable[Handed]) -> None:
+        """Everything of what `take` told of is done."""
+        for one in handed:
+            if isinstance(one, Message):
+                self.acknowledge(now, one)
+            else:
+                self._acknowledge_run(now, *one)
 
     def acknowledge_all(self, now: float, messages: Iterable[Message]) -> None:
         """Many at once: those of one frame that stand together cost one step."""
@@ -177,8 +194,7 @@ class ReceiverMachine(End):
 
     def may_continue(self, now: float, message: Message) -> bool:
         """Is a message that was started still this receiver's?"""
-        origin = message.origin
-        return isinstance(origin, Piece) and origin.lane.may_continue(now)
+        return message.origin.may_continue(now)
 
     def _stream_of(self, message: Message) -> Stream | None:
         return self.streams.get(message.sender)
@@ -234,9 +250,12 @@ class ReceiverMachine(End):
 
     # --- frames in ------------------------------------------------------------------------------------------------
 
-    def receive(self, now: float, datagram: bytes, source: Address) -> None:
-        """A datagram came. Bad ones are counted."""
+    def receive(self, now: float, datagram: bytes, source: Address, size: int = 0) -> None:
+        """A datagram came; with `size`, a train of frames of that size. Bad ones are counted."""
         if self.left:
+            return
+        if size and size < len(datagram):
+            self._receive_train(now, datagram, source, size)
             return
         self._notice_nap(now)
         try:
@@ -247,6 +266,25 @@ class ReceiverMachine(End):
         except WireError:
             self.stats.bad_frames += 1
 
+    def _receive_train(self, now: float, datagram: bytes, source: Address, size: int) -> None:
+        """As a whole if that can be; else frame by frame."""
+        self._notice_nap(now)
+        try:
+            train = read_train(datagram, size)
+        except WireError:
+            train = None
+        stream = self.streams.get(train.header.stream) if train is not None else None
+        if train is not None and stream is not None and train.header.label_tag == self._tag:
+            self._held += len(datagram)
+            if self._held > limits.RECEIVED_BYTES and not self._has_room(now):
+                return  # it is asked for again when there is room
+            if stream.on_train(now, train):
+                self._after_data(now, stream)
+                return
+            self._held -= len(datagram)
+        for frame in split(datagram, size):
+            self.receive(now, frame, source)
+
     def _on_data(self, now: float, header: DataHeader, datagram: bytes) -> None:
         stream = self.streams.get(header.stream)
         if stream is not None and header.label_tag == self._tag:
@@ -254,11 +292,14 @@ class ReceiverMachine(End):
             if header.count and self._held > limits.RECEIVED_BYTES and not self._has_room(now):
                 return  # it is asked for again when there is room
             stream.on_data(now, header, datagram)
-            if stream.report_at <= now:
-                stream.send_report(now)
-            deadline = stream.next_deadline()
-            if deadline < self._deadline:
-                self._at_latest(deadline)
+            self._after_data(now, stream)
+
+    def _after_data(self, now: float, stream: Stream) -> None:
+        if stream.report_at <= now:
+            stream.send_report(now)
+        deadline = stream.next_deadline()
+        if deadline < self._deadline:
+            self._at_latest(deadline)
 
     def _on_control(self, now: float, frame: Control, source: Address) -> None:
         match frame:
@@ -376,12 +417,12 @@ class ReceiverMachine(End):
         return self._held <= limits.RECEIVED_BYTES
 
     def _share_window(self) -> None:
-        """Half of the socket buffer is shared by all streams; less if memory is short."""
+        """What was asked for as socket buffer, of which Linux grants twice as much, is shared by all streams."""
         count = max(1, len(self.streams))
         self._held = sum(stream.holding.bytes for stream in self.streams.values())
         room = max(0, limits.RECEIVED_BYTES - self._held)
         for stream in self.streams.values():
-            stream.intake.window = min(self._receive_bytes // 2, room) // count
+            stream.intake.window = min(self._receive_bytes, room) // count
 
     # --- time -----------------------------------------------------------------------------------------------------
 

@@ -10,10 +10,13 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from random import Random
+from typing import NamedTuple
 
 from sortedcontainers import SortedDict
 
 from rvq import limits
+
+_new = tuple.__new__
 
 ASK_S_FIRST = 0.002
 """Before the first NAK: a frame that only overtook another needs no repair."""
@@ -108,21 +111,28 @@ class Gaps:
             below = gap.last
 
 
-class SentFrame:
+class SentFrame(NamedTuple):
     """A frame that a sender keeps until all groups are done with it. A large message is many datagrams."""
 
-    __slots__ = ("asked_at", "asked_by", "cost", "datagrams", "first", "last", "multicast_at", "shards")
+    first: int
+    last: int
+    datagrams: Sequence[bytes]
+    cost: int
+    shards: Sequence[int] | None
 
-    def __init__(self, first: int, last: int, datagrams: list[bytes], cost: int, shards: Sequence[int] | None) -> None:
-        self.first = first
-        self.last = last
-        self.datagrams = datagrams
-        self.cost = cost
-        self.shards = shards
-        self.asked_by = 0
-        self.asked_at = -math.inf
+
+class Asked:
+    """Who asked for a frame last, and when it was sent to everyone again."""
+
+    __slots__ = ("at", "by", "multicast_at")
+
+    def __init__(self) -> None:
+        self.by = 0
+        self.at = -math.inf
         self.multicast_at = -math.inf
-        """When it was sent to everyone again."""
+
+
+_RELEASED = SentFrame(0, 0, (), 0, None)
 
 
 class SentFrames:
@@ -133,6 +143,11 @@ class SentFrames:
         self._frames: list[SentFrame] = []
         self._firsts: list[int] = []
         self._head = 0
+        self._asked: dict[int, Asked] = {}
+
+    def asked(self, frame: SentFrame) -> Asked:
+        """What is known of the asking for a frame."""
+        return self._asked.setdefault(frame.first, Asked())
 
     def __len__(self) -> int:
         return len(self._frames) - self._head
@@ -145,15 +160,28 @@ class SentFrames:
         self._firsts.append(frame.first)
         self.bytes += frame.cost
 
+    def add_even(self, first: int, per_frame: int, datagrams: Sequence[bytes], cost: int) -> None:
+        """Frame after frame with so many messages without keys, each of this cost."""
+        firsts = range(first, first + per_frame * len(datagrams), per_frame)
+        self._frames += [
+            _new(SentFrame, (begin, begin + per_frame - 1, (datagram,), cost, None))
+            for begin, datagram in zip(firsts, datagrams, strict=True)
+        ]
+        self._firsts += firsts
+        self.bytes += cost * len(datagrams)
+
     def release(self, done_to: int) -> None:
         """Frames up to this sequence are done in all groups."""
         frames = self._frames
         head = self._head
         while head < len(frames) and frames[head].last <= done_to:
             self.bytes -= frames[head].cost
-            frames[head].datagrams = []
+            frames[head] = _RELEASED
             head += 1
         self._head = head
+        if self._asked:
+            for first in [first for first in self._asked if first <= done_to]:
+                del self._asked[first]
         if head > COMPACT_FRAMES and head > len(frames) // 2:
             del frames[:head], self._firsts[:head]
             self._head = 0
@@ -169,6 +197,7 @@ class SentFrames:
     def check_invariants(self) -> None:
         kept = self._frames[self._head :]
         assert self.bytes == sum(frame.cost for frame in kept)
-        assert self._firsts == [frame.first for frame in self._frames]
+        assert self._firsts[self._head :] == [frame.first for frame in kept]
+        assert self._asked.keys() <= set(self._firsts)
         for older, newer in pairwise(kept):
             assert older.last + 1 == newer.first

@@ -29,12 +29,16 @@ class DoneRuns:
     def covers(self, sequence: int) -> bool:
         if sequence <= self.floor:
             return True
+        if not self._runs:
+            return False
         at = self._runs.bisect_right(sequence) - 1
         return at >= 0 and bool(sequence <= self._runs.peekitem(at)[1])
 
     def covers_run(self, first: int, last: int) -> bool:
         if last <= self.floor:
             return True
+        if not self._runs:
+            return False
         at = self._runs.bisect_right(max(first, self.floor + 1)) - 1
         return at >= 0 and bool(last <= self._runs.peekitem(at)[1])
 

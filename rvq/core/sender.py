@@ -17,7 +17,7 @@ from rvq.core.end import PROMPT_S, End
 from rvq.core.flow import Flow
 from rvq.core.lanes import Ownership, ownership
 from rvq.core.lease import Beats
-from rvq.core.machine import Address, Route, Target
+from rvq.core.machine import Address, Cut, Route, Target
 from rvq.core.progress import GroupDone
 from rvq.core.repair import SentFrame, SentFrames
 from rvq.core.stamps import ANSWER_MAX, Segment, Stamper, segments_of
@@ -26,17 +26,9 @@ from rvq.core.table import Table, TableView
 from rvq.errors import Closed, WireError
 from rvq.names import check_label
 from rvq.timings import Timings
-from rvq.wire.batch import (
-    NO_SHARD,
-    Record,
-    Records,
-    Stamped,
-    encode_batch,
-    encode_fragments,
-    encode_tail,
-    make_record,
-)
-from rvq.wire.codec import DATA_HEADER, decode_control, peek, read_data_header
+from rvq.wire.batch import BATCH_OVERHEAD, Stamped, encode_batch, encode_even_batches, encode_tail
+from rvq.wire.codec import decode_control, peek, read_data_header
+from rvq.wire.fragments import encode_fragments
 from rvq.wire.frames import (
     Alive,
     AskProgress,
@@ -58,6 +50,7 @@ from rvq.wire.frames import (
     TableFrame,
     label_tag,
 )
+from rvq.wire.records import NO_SHARD, Record, Records, make_record
 
 TAIL_S = 0.02
 """Quiet after which a sender says how far its stream goes: so the loss of the last frames is noticed early."""
@@ -65,6 +58,8 @@ ECHOES_PER_FRAME = 64
 """So that a heartbeat fits an Ethernet frame; one with more echoes is several frames."""
 MANY_ASK_S = 0.01
 """A frame that two receivers ask for within this time is multicast."""
+BEHIND_BYTES = 256 * limits.KIB
+"""Messages that wait for their frame while frames wait for receivers: enough for the next few frames."""
 TABLE_ASK_S = 0.05
 """Pause between questions for a table that is not known."""
 
@@ -82,6 +77,7 @@ class SenderMachine(End):
         now: float,
         wall_offset: float,
         frame_bytes: int = limits.FRAME_BYTES_LOOPBACK,
+        train_frames: int = 1,
         window: int = limits.RETAINED_BYTES,
     ) -> None:
         super().__init__(label_tag(check_label(label)), timings.heartbeat, now)
@@ -94,6 +90,9 @@ class SenderMachine(End):
         self._timings, self._random = timings, random
         self._wall_offset = wall_offset
         self._frame_bytes = frame_bytes
+        self._train_frames = train_frames
+        self._full_bytes = frame_bytes * train_frames
+        """What is sent at once, at most."""
         self._window = window
         self._audience = Audience(timings)
         self._stamper = Stamper(id, label)
@@ -102,7 +101,7 @@ class SenderMachine(End):
         self._frames = SentFrames()
         self._beats = Beats()
         self._backlog = Backlog()
-        self._outbox: deque[tuple[bytes, int]] = deque()
+        self._outbox: deque[tuple[Target, bytes, int]] = deque()
         self._position = 0
         """Bytes of the stream in frames that were made."""
         self._sent_position = 0
@@ -121,14 +120,16 @@ class SenderMachine(End):
     @property
     def has_room(self) -> bool:
         """May more be submitted? Retained and waiting messages are bounded together."""
-        return (
-            self._frames.bytes + self._backlog.bytes < self._window and len(self._backlog) < limits.UNSENT_MESSAGES_MAX
-        )
+        backlog = self._backlog
+        if self._frames.bytes + backlog.bytes >= self._window or len(backlog) >= limits.UNSENT_MESSAGES_MAX:
+            return False
+        # While receivers are the slower ones, a long line before them would only be moved about.
+        return not self._outbox or backlog.bytes < BEHIND_BYTES or self._is_held()
 
     @property
     def frame_is_full(self) -> bool:
         """There is enough waiting for a whole frame: no use in waiting for more."""
-        return self._backlog.bytes >= self._frame_bytes
+        return self._backlog.bytes >= self._full_bytes
 
     def submit(
         self, now: float, body: Any, *, key: str | bytes | None = None, headers: dict[str, Any] | None = None
@@ -150,9 +151,21 @@ class SenderMachine(End):
         self._backlog.add(record)
         self.stats.inserted += 1
 
-    def flush(self, now: float) -> None:
-        """Send what the windows allow."""
-        self._pump(now)
+    @property
+    def has_unsent(self) -> bool:
+        """Are there messages that are in no frame yet?"""
+        return self._backlog.bytes > 0
+
+    @property
+    def room_in_frame(self) -> int:
+        """Bytes of messages with which neither the frame that is being gathered nor the window would be full."""
+        if not self.has_room:
+            return 0
+        return min(self._full_bytes, self._window - self._frames.bytes) - self._backlog.bytes
+
+    def flush(self, now: float, *, whole: bool = False) -> None:
+        """Send what the windows allow; with `whole`, only frames that are full: more comes."""
+        self._pump(now, self._full_bytes if whole else 1)
 
     @property
     def all_done(self) -> bool:
@@ -203,16 +216,17 @@ class SenderMachine(End):
 
     # --- frames out -----------------------------------------------------------------------------------------------
 
-    def _pump(self, now: float) -> None:
+    def _pump(self, now: float, least: int = 1) -> None:
+        """Send what the windows allow, and make frames while there are `least` bytes for one."""
         outbox, out, flow = self._outbox, self._out, self._flow
         sent = False
         while True:
-            while outbox and flow.may_send(self._sent_position, outbox[0][1]):
-                datagram, cost = outbox.popleft()
+            while outbox and flow.may_send(self._sent_position, outbox[0][2]):
+                target, datagram, cost = outbox.popleft()
                 self._sent_position += cost
-                out.append((Route.DATA, datagram))
+                out.append((target, datagram))
                 sent = True
-            if outbox or not self._backlog or self._is_held() or self._is_gathering(now):
+            if outbox or self._backlog.bytes < least or self._is_held() or self._is_gathering(now):
                 break
             self._make_frame(now)
         # Also when nothing could be sent: only a probe shows that what was in flight is lost.
@@ -236,31 +250,62 @@ class SenderMachine(End):
         backlog = self._backlog
         if backlog.has_keys and not self._stamper.keyed:
             self._switch_to_keys(now)
-        room = self._frame_bytes - DATA_HEADER.size
-        size = DATA_HEADER.size + backlog.bytes
-        records = backlog.take(room, limits.FRAME_MESSAGES_MAX)
-        if not records.datas:
+        room, most = self._frame_bytes - BATCH_OVERHEAD, limits.FRAME_MESSAGES_MAX
+        if self._train_frames > 1 and backlog.bytes > self._frame_bytes:
+            train = self._make_train(now, room, most)
+            if len(train) > 1:
+                self._send_later(Cut(self._frame_bytes), b"".join(train), len(train))
+            elif train:
+                self._send_later(Route.DATA, train[0])
+            if train:
+                return
+        records = backlog.take(room, most)
+        at = self._stamped(now)
+        if records.datas:
+            datagrams = [encode_batch(at, records)]
+        else:
             record = backlog.take_one()
-            datagrams = encode_fragments(self._stamped(now, self._position), record, self._frame_bytes)
-            costs = [len(datagram) + limits.DATAGRAM_COST_BYTES for datagram in datagrams]
-            self._keep([record.shard], datagrams, costs)
-            return
-        # The position in a frame's header is where it ends, so its size is needed before it is made: at most this.
-        cost = size - backlog.bytes + limits.DATAGRAM_COST_BYTES
-        self._keep(records.shards, [encode_batch(self._stamped(now, self._position + cost), records)], [cost])
+            records = Records.of((record,))
+            datagrams = encode_fragments(at, record, self._frame_bytes)
+        self._keep(len(records.datas), records.shards, datagrams)
+        for datagram in datagrams:
+            self._send_later(Route.DATA, datagram)
 
-    def _stamped(self, now: float, position: int) -> Stamped:
-        first = self.last + 1
-        sent_at = now + self._wall_offset
-        return Stamped(self._tag, self._stamper.newest, self.id, first, sent_at, self._done_to, position)
+    def _make_train(self, now: float, room: int, most: int) -> list[bytes]:
+        """The next messages in many frames, of one size but the last. None if the first message is too large."""
+        backlog, size = self._backlog, self._frame_bytes
+        even = backlog.take_even(room, self._train_frames)
+        if even is not None:
+            records, per_frame = even
+            frames = encode_even_batches(self._stamped(now), records, per_frame, size)
+            self._frames.add_even(self.last + 1, per_frame, frames, size + limits.DATAGRAM_COST_BYTES)
+            self.last += len(records.datas)
+            self._position += len(frames) * (size + limits.FLIGHT_COST_BYTES)
+            self.stats.routed += len(records.datas)
+            return frames
+        frames = []
+        several = backlog.take_frames(room, most, self._train_frames)
+        for records in several:
+            frame = encode_batch(self._stamped(now), records, 0 if records is several[-1] else size)
+            self._keep(len(records.datas), records.shards, [frame])
+            frames.append(frame)
+        return frames
 
-    def _keep(self, shards: list[int], datagrams: list[bytes], costs: list[int]) -> None:
-        first, self.last = self.last + 1, self.last + len(shards)
-        cost = sum(costs)
-        self._frames.add(SentFrame(first, self.last, datagrams, cost, shards if self._stamper.keyed else None))
-        self._outbox.extend(zip(datagrams, costs, strict=True))
-        self._position += cost
-        self.stats.routed += len(shards)
+    def _stamped(self, now: float) -> Stamped:
+        first, sent_at = self.last + 1, now + self._wall_offset
+        return Stamped(self._tag, self._stamper.newest, self.id, first, sent_at, self._done_to, self._position)
+
+    def _keep(self, count: int, shards: list[int] | None, datagrams: list[bytes]) -> None:
+        """A frame that was made; a large message is many datagrams."""
+        first, self.last = self.last + 1, self.last + count
+        size, many = sum(map(len, datagrams)), len(datagrams)
+        self._frames.add(SentFrame(first, self.last, datagrams, size + limits.DATAGRAM_COST_BYTES * many, shards))
+        self._position += size + limits.FLIGHT_COST_BYTES * many
+        self.stats.routed += count
+
+    def _send_later(self, target: Target, datagram: bytes, frames: int = 1) -> None:
+        """As soon as the receivers have room."""
+        self._outbox.append((target, datagram, len(datagram) + limits.FLIGHT_COST_BYTES * frames))
 
     def _shard_of(self, sequence: int) -> int:
         for frame in self._frames.overlapping(sequence, sequence):
@@ -269,8 +314,8 @@ class SenderMachine(End):
 
     # --- frames in ------------------------------------------------------------------------------------------------
 
-    def receive(self, now: float, datagram: bytes, source: Address) -> None:
-        """A datagram came. Bad ones are counted."""
+    def receive(self, now: float, datagram: bytes, source: Address, size: int = 0) -> None:
+        """A datagram came. Bad ones are counted. Senders hear no data, so no trains either."""
         if self.closed:
             return
         self._notice_nap(now)
@@ -371,13 +416,14 @@ class SenderMachine(End):
             for frame in self._frames.overlapping(sequence, sequence)
         ]
         for frame, datagrams in wanted:
-            if now - frame.multicast_at < MANY_ASK_S:
+            asked = self._frames.asked(frame)
+            if now - asked.multicast_at < MANY_ASK_S:
                 continue  # it is on its way to everyone
             target: Target = source
-            if frame.asked_by != nak.source and now - frame.asked_at < MANY_ASK_S:
+            if asked.by != nak.source and now - asked.at < MANY_ASK_S:
                 target = Route.DATA
-                frame.multicast_at = now
-            frame.asked_by, frame.asked_at = nak.source, now
+                asked.multicast_at = now
+            asked.by, asked.at = nak.source, now
             for datagram in datagrams:
                 budget -= len(datagram)
                 if budget < 0:
@@ -554,12 +600,12 @@ class SenderMachine(End):
         position = self._sent_position
         sent_last = self.last if not self._outbox else self._last_sent()
         if sent_last:
-            stamped = self._stamped(now, position)._replace(first=sent_last)
+            stamped = self._stamped(now)._replace(first=sent_last, position=position)
             self._out.append((Route.DATA, encode_tail(stamped)))
 
     def _last_sent(self) -> int:
         """The last sequence of which everything has left the outbox."""
-        return read_data_header(self._outbox[0][0]).first - 1
+        return read_data_header(self._outbox[0][1]).first - 1
 
     def check_invariants(self) -> None:
         self._audience.check_invariants()
@@ -570,5 +616,5 @@ class SenderMachine(End):
         for done in self._done.values():
             done.check_invariants()
         assert self._done_to == min((done.done_to for done in self._done.values()), default=0)
-        assert self._sent_position + sum(cost for _, cost in self._outbox) == self._position
+        assert self._sent_position + sum(cost for _, _, cost in self._outbox) == self._position
         self._backlog.check_invariants()

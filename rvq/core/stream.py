@@ -24,7 +24,6 @@ from rvq.core.work import Work
 from rvq.errors import WireError
 from rvq.message import Settler
 from rvq.timings import Timings
-from rvq.wire.batch import NO_SHARD
 from rvq.wire.frames import (
     AskProgress,
     AskStamps,
@@ -40,6 +39,8 @@ from rvq.wire.frames import (
     Stamp,
     StreamReport,
 )
+from rvq.wire.records import NO_SHARD
+from rvq.wire.train import Train
 
 STAMPS_S = 0.002
 """Before unknown stamps are asked for: they come on the same way as the frames, just before them."""
@@ -51,6 +52,7 @@ FORGET_S = 60.0
 """How long a stream whose sender is silent is remembered, in case it was only stopped."""
 
 Send = Callable[[Address, Control], None]
+_DATA, _FRAGMENT, _TAIL = int(FrameType.DATA), int(FrameType.FRAGMENT), int(FrameType.TAIL)
 
 
 class Question:
@@ -141,11 +143,11 @@ class Stream:
             return
         if header.done_to > self.work.done_to:
             self._raise_done(header.done_to)
-        if header.type == FrameType.TAIL:
-            self._notice(now, header.first)
+        kind, first = header.type, header.first
+        if kind == _TAIL:
+            self._notice(now, first)
             self.report_at = min(self.report_at, now)
             return
-        first = header.first
         last = first + header.count - 1
         if first > self.last + 1:
             self._notice(now, first - 1)
@@ -154,20 +156,36 @@ class Stream:
         if last <= self.work.done_to:
             self._stats.duplicates += 1
             return
-        if header.type == FrameType.DATA:
+        if kind == _DATA:
             frame = self.holding.add(header, datagram)
-        elif header.type == FrameType.FRAGMENT:
+        elif kind == _FRAGMENT:
             frame = self.holding.add_part(now, header, datagram)
         else:
-            raise WireError(f"a data frame of the unknown type {header.type}")
+            raise WireError(f"a data frame of the unknown type {kind}")
         if frame is not None:
             self._offer(now, frame)
-        elif header.type == FrameType.DATA:
+        elif kind == _DATA:
             self._stats.duplicates += 1
+
+    def on_train(self, now: float, train: Train) -> bool:
+        """Many batches at once. False if they must be looked at one by one: not all are new, or there are keys."""
+        header = train.header
+        segment = self.log.segment_of_stamp(header.stamp)
+        if train.first <= self.last or header.stamp > self.log.complete_to or segment is None or segment.keyed:
+            return False
+        if self.intake.take(header.position):
+            self.report_at = now
+        if header.done_to > self.work.done_to:
+            self._raise_done(header.done_to)
+        if train.first > self.last + 1:
+            self._notice(now, train.first - 1)
+        self.last = max(self.last, train.last)
+        self._offer(now, self.holding.add_train(train))
+        return True
 
     def _offer(self, now: float, frame: HeldFrame) -> None:
         """A frame goes to each lane of mine that it can have messages for."""
-        segment = self.log.segment_of_stamp(frame.stamp)
+        segment = self.log.segment_of_stamp(frame.header.stamp)
         if segment is None:
             self.holding.drop(frame.first)
             return
@@ -562,13 +580,8 @@ class Stream:
                 self._give_up(now)
 
     def next_deadline(self) -> float:
-        return min(
-            self.report_at,
-            self._stamps_question.at,
-            self._lanes_question.at,
-            self.holding.next_deadline(),
-            self.work.next_deadline(),
-        )
+        asked = min(self.report_at, self._stamps_question.at, self._lanes_question.at)
+        return min(asked, self.holding.next_deadline(), self.work.next_deadline())
 
     def is_confirmed(self, now: float) -> bool:
         """For a receiver that hands back: the sender knows what was done here."""

@@ -13,8 +13,8 @@ from functools import lru_cache
 from hashlib import shake_128
 from itertools import compress
 
-from rvq.wire.batch import SHARDS
 from rvq.wire.frames import Member, Version
+from rvq.wire.records import SHARDS
 
 
 @dataclass(frozen=True, slots=True)

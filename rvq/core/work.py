@@ -9,7 +9,7 @@ import math
 from collections import deque
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
-from itertools import repeat
+from typing import Any, NamedTuple
 
 from rvq.core.holding import HeldFrame
 from rvq.core.lanes import Lane, Piece
@@ -18,8 +18,24 @@ from rvq.core.stamps import Segment
 from rvq.core.stats import Stats
 from rvq.core.table import lane_of_shard
 from rvq.errors import WireError
-from rvq.message import Message, RichMessage
-from rvq.wire.batch import NO_SHARD, Content, Run, own_stride
+from rvq.message import Message, RichMessage, make_messages
+from rvq.wire.batch import own_stride
+from rvq.wire.records import NO_SHARD, Content
+
+Handed = tuple[Piece, int, int] | Message
+"""Messages that were handed out together: consecutive places of a piece (from, up to and without), or a single one."""
+
+
+class Loaded(NamedTuple):
+    """The piece that is being handed out: all of it, read. Bodies if they are plain, else contents."""
+
+    piece: Piece
+    plain: bool
+    read: Sequence[Any]
+
+    def contents(self, start: int, stop: int) -> Sequence[Content | None]:
+        read = self.read[start:stop]
+        return [Content(body) for body in read] if self.plain else read
 
 
 class Work:
@@ -40,7 +56,7 @@ class Work:
         self._retrying: set[Message] = set()
         self._order = KeyOrder()
         self._frames: dict[Piece, HeldFrame] = {}
-        self._loaded: tuple[Piece, Run] | None = None
+        self._loaded: Loaded | None = None
 
     # --- coming in ------------------------------------------------------------------------------------------------
 
@@ -61,7 +77,7 @@ class Work:
             self._done(lane, first, last)
             self._line_up(lane)
             return
-        piece = Piece(lane, first, last, places, frame.sent_at)
+        piece = Piece(lane, first, last, places, frame.header.sent_at)
         lane.pieces[first] = piece
         self._frames[piece] = frame
         self._stats.routed += len(places)
@@ -117,44 +133,48 @@ class Work:
     def next_deadline(self) -> float:
         return self._retries[0][0] if self._retries else math.inf
 
-    def take(self, most: int) -> list[Message]:
-        """Up to so many messages, to be started now."""
+    def take(self, most: int, handed: list[Handed] | None = None) -> list[Message]:
+        """Up to so many messages, to be started now. `handed` is told of them, for acknowledging all at once."""
         started: list[Message] = []
+        if handed is None:
+            handed = []
         while self._free and len(started) < most:
             message = self._free.popleft()
             self._retrying.discard(message)
             if self._may_start(message):
                 started.append(message)
+                handed.append(message)
         queue = self._queue
         while queue and len(started) < most:
             piece = queue[0]
             if piece.lane.startable and piece.last > self.done_to:
-                self._take_piece(piece, most - len(started), started)
+                self._take_piece(piece, most - len(started), started, handed)
             if not piece.lane.startable or piece.last <= self.done_to or piece.started == len(piece.places):
                 queue.popleft()
         self._stats.emitted += len(started)
         return started
 
-    def _take_piece(self, piece: Piece, most: int, started: list[Message]) -> None:
-        run = self._load(piece)
-        if run is None:
+    def _take_piece(self, piece: Piece, most: int, started: list[Message], handed: list[Handed]) -> None:
+        loaded = self._load(piece)
+        if loaded is None:
             piece.started = len(piece.places)
             return
-        start = piece.started
+        lane, start = piece.lane, piece.started
         piece.started = stop = min(start + most, len(piece.places))
-        places = piece.places[start:stop]
-        lane = piece.lane
-        bodies = None if lane.inherited or lane.segment.keyed else run.plain_bodies(places)
-        if bodies is not None:
+        if loaded.plain and not (lane.inherited or lane.segment.keyed):
             # Hot: nothing can be in the way of these.
-            started += map(Message, bodies, repeat(piece), range(start, stop))
+            started += make_messages(loaded.read[start:stop], piece, start)
+            handed.append((piece, start, stop))
         else:
-            self._start_each(piece, start, run.contents(places), started)
+            begun = self._begin_each(piece, start, loaded.contents(start, stop))
+            started += begun
+            handed += begun
         if stop == len(piece.places):
             self._loaded = None
             self._frames.pop(piece, None)
 
-    def _start_each(self, piece: Piece, start: int, contents: Sequence[Content | None], started: list[Message]) -> None:
+    def _begin_each(self, piece: Piece, start: int, contents: Sequence[Content | None]) -> list[Message]:
+        begun = []
         for place, content in enumerate(contents, start):
             if content is None:
                 self._stats.bad_frames += 1
@@ -162,21 +182,24 @@ class Work:
                 continue
             message = _message(content, piece, place)
             if self._may_begin(message):
-                started.append(message)
+                begun.append(message)
+        return begun
 
-    def _load(self, piece: Piece) -> Run | None:
-        if self._loaded is not None and self._loaded[0] is piece:
-            return self._loaded[1]
+    def _load(self, piece: Piece) -> Loaded | None:
+        """All that is ours of a frame is read at once. None if it cannot be read: then it is spoilt."""
+        if self._loaded is not None and self._loaded.piece is piece:
+            return self._loaded
         frame = self._frames[piece]
         try:
             run = frame.run()
+            bodies = run.plain_bodies(piece.places)
+            self._loaded = Loaded(piece, bodies is not None, run.contents(piece.places) if bodies is None else bodies)
         except WireError:
             self.spoilt.append(frame)
             del self._frames[piece], piece.lane.pieces[piece.first]
             # With keys, what stands behind it may go on: an unreadable frame cannot be waited for in order.
             return None
-        self._loaded = (piece, run)
-        return run
+        return self._loaded
 
     def _may_begin(self, message: Message) -> bool:
         """For lanes that others were at before, and for keys."""

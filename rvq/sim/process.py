@@ -171,8 +171,8 @@ class Process:
     def _read(self) -> None:
         now = self.local_now
         receive = self.machine.receive
-        for source, datagram in self._endpoint.read():
-            receive(now, datagram, source)
+        for source, datagram, size in self._endpoint.read():
+            receive(now, datagram, source, size)
 
     def _wake(self) -> None:
         self.machine.wake(self.local_now)

@@ -164,7 +164,7 @@ def build_world(
                 burst=plan.burst,
                 keys=plan.keys,
                 close=plan.close,
-                options={"frame_bytes": 2000} if plan.body_bytes else None,
+                options={"frame_bytes": 2000, "train_frames": 8} if plan.body_bytes else None,
             ),
         )
     for when, kind in plan.faults:

@@ -151,7 +151,7 @@ class World:
             random=Random(self.random.getrandbits(64)),
             now=local.read(self.now),
             wall_offset=WALL_CLOCK_START - local.offset,
-            **{"receive_bytes": buffer_bytes, **(options or {})},
+            **{"receive_bytes": buffer_bytes // 2, **(options or {})},
         )
         process = ReceiverProcess(
             self._around,

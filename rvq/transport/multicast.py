@@ -6,8 +6,10 @@ Linux only: interfaces are asked by ioctl, and IP_MULTICAST_ALL is what keeps tw
 from __future__ import annotations
 
 import errno
+import os
 import socket
 import struct
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,11 +22,17 @@ from rvq.limits import FRAME_BYTES_LOOPBACK, FRAME_BYTES_MIN, MIB, RECEIVE_BUFFE
 SEND_BUFFER_BYTES = 2 * MIB
 """Asked for at each sending socket: some milliseconds of a 10 Gbit/s link, so that a burst of frames seldom waits."""
 
+TRAIN_FRAMES_MAX = 60
+"""Linux cuts a datagram into 64 at most."""
+
 UDP_OVERHEAD_BYTES = 28
 """IPv4 and UDP headers: what a datagram has less than the MTU."""
 
 # Linux's numbers, which the socket module does not know.
 _IP_MULTICAST_ALL = 49
+_SOL_UDP = 17
+_UDP_SEGMENT = 103
+_UDP_GRO = 104
 _SO_RCVBUFFORCE = 33
 _SO_SNDBUFFORCE = 32
 _SIOCGIFFLAGS = 0x8913
@@ -114,6 +122,45 @@ def _address_of(asking: socket.socket, name: str, wanted: str = "0.0.0.0") -> st
 def frame_bytes_for(interface: Interface) -> int:
     """The largest data frame that leaves in one piece: IP fragments would make one lost packet cost a whole frame."""
     return max(FRAME_BYTES_MIN, min(FRAME_BYTES_LOOPBACK, interface.mtu - UDP_OVERHEAD_BYTES))
+
+
+def train_frames_for(interface: Interface) -> int:
+    """How many frames are handed to the kernel at once, to be cut apart there: 1 where a frame is large anyway."""
+    return max(1, min(TRAIN_FRAMES_MAX, FRAME_BYTES_LOOPBACK // frame_bytes_for(interface)))
+
+
+def may_offload() -> bool:
+    """Is the kernel to cut trains apart and to join them? RVQ_NO_OFFLOAD=1 says no, to find out what that costs."""
+    return os.environ.get("RVQ_NO_OFFLOAD", "") in ("", "0")
+
+
+def join_on_receive(sock: socket.socket) -> bool:
+    """Have the kernel join frames that follow each other (UDP GRO). False if it does not know how."""
+    try:
+        sock.setsockopt(_SOL_UDP, _UDP_GRO, 1)
+    except OSError:
+        return False
+    return True
+
+
+def cut_on_send(size: int) -> list[tuple[int, int, bytes]]:
+    """What goes with a train so that the kernel cuts it into datagrams of this size (UDP GSO)."""
+    return [(_SOL_UDP, _UDP_SEGMENT, struct.pack("=H", size))]
+
+
+CANNOT_CUT = frozenset({errno.EINVAL, errno.EIO, errno.EOPNOTSUPP, errno.ENOPROTOOPT, errno.EMSGSIZE})
+"""What a kernel says that does not cut, or not for this interface. Anything else is what the network does."""
+
+JOINED_SPACE = socket.CMSG_SPACE(4)
+"""What to keep free for the kernel's word on joined frames."""
+
+
+def joined_size(ancillary: list[tuple[int, int, bytes]]) -> int:
+    """Of which size the frames are that were joined; 0 if they were not."""
+    for level, kind, data in ancillary:
+        if level == _SOL_UDP and kind == _UDP_GRO:
+            return int.from_bytes(data[:4], sys.byteorder)
+    return 0
 
 
 def open_multicast(bus: Bus, interface: Interface, address: str) -> socket.socket:

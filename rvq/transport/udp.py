@@ -14,12 +14,14 @@ from functools import partial
 from typing import Any
 
 from rvq.bus import Bus
-from rvq.core.machine import Route, Target
+from rvq.core.machine import Cut, Route, Target
 from rvq.limits import MIB, RECEIVE_BUFFER_BYTES
 from rvq.transport import multicast
 
 Address = tuple[str, int]
-OnDatagram = Callable[[bytes, Address], None]
+OnDatagram = Callable[..., None]
+"""Called with a datagram and its source; with the size of its frames too if it is several that were joined."""
+Receive = Callable[[int], tuple[Any, ...]]
 OnDrained = Callable[[], None]
 
 DATAGRAMS_PER_TURN_MAX = 512
@@ -35,6 +37,11 @@ _RECEIVE_BYTES = 65_536
 _DATA, _CONTROL = Route.DATA, Route.CONTROL
 
 
+def _receive_joined(recvmsg: Callable[[int, int], tuple[bytes, Any, int, Address]], most: int) -> tuple[Any, ...]:
+    datagram, ancillary, _, source = recvmsg(most, multicast.JOINED_SPACE)
+    return datagram, source, multicast.joined_size(ancillary) if ancillary else 0
+
+
 class Endpoint:
     """One unicast socket and the label's multicast sockets. Counts what goes in and out."""
 
@@ -42,7 +49,9 @@ class Endpoint:
         "_backlog",
         "_backlog_bytes",
         "_control_target",
+        "_cuts",
         "_data_target",
+        "_joining",
         "_loop",
         "_multicast",
         "_sendto",
@@ -55,6 +64,7 @@ class Endpoint:
         "receive_buffer_bytes",
         "receive_errors",
         "send_errors",
+        "train_frames",
         "warnings",
     )
 
@@ -66,6 +76,7 @@ class Endpoint:
         data_target: Address,
         control_target: Address,
         frame_bytes: int,
+        train_frames: int = 1,
     ) -> None:
         self._unicast = unicast
         self._multicast = tuple(joined)
@@ -79,6 +90,12 @@ class Endpoint:
         """Where peers answer."""
         self.frame_bytes = frame_bytes
         """The largest data frame for this interface."""
+        self.train_frames = train_frames
+        """How many of them are sent at once."""
+        offload = train_frames > 1 and multicast.may_offload()
+        self._cuts = offload
+        """Does the kernel cut trains apart? Until it has once refused to."""
+        self._joining = {sock for sock in joined if offload and multicast.join_on_receive(sock)}
         self.receive_buffer_bytes = min(multicast.receive_buffer_bytes(sock) for sock in (unicast, *joined))
         """The smallest that was granted."""
         self.warnings = self._warn()
@@ -103,6 +120,7 @@ class Endpoint:
                 data_target=(data_address, bus.port),
                 control_target=(control_address, bus.port),
                 frame_bytes=multicast.frame_bytes_for(interface),
+                train_frames=multicast.train_frames_for(interface),
             )
         except BaseException:
             for sock in sockets:
@@ -113,7 +131,8 @@ class Endpoint:
         """From now on every datagram is handed over, and `on_drained` called after each wake-up of a socket."""
         self._loop = loop
         for sock in (self._unicast, *self._multicast):
-            loop.add_reader(sock.fileno(), partial(self._drain, sock.recvfrom, on_datagram, on_drained))
+            receive = partial(_receive_joined, sock.recvmsg) if sock in self._joining else sock.recvfrom
+            loop.add_reader(sock.fileno(), partial(self._drain, receive, on_datagram, on_drained))
 
     def send(self, target: Target, datagram: bytes) -> None:
         """Sends at once, or as soon as there is room. Never raises for what the network does."""
@@ -122,6 +141,9 @@ class Endpoint:
             address = self._data_target
         elif target is _CONTROL:
             address = self._control_target
+        elif type(target) is Cut:
+            self._send_train(target.size, datagram)
+            return
         if self._backlog:
             self._keep(datagram, address)
             return
@@ -133,6 +155,24 @@ class Endpoint:
             self.send_errors += 1
         else:
             self.datagrams_out += 1
+
+    def _send_train(self, size: int, datagram: bytes) -> None:
+        """Cut apart by the kernel, or here if it cannot."""
+        if self._cuts and not self._backlog:
+            try:
+                self._unicast.sendmsg([datagram], multicast.cut_on_send(size), 0, self._data_target)
+            except BlockingIOError:
+                pass
+            except OSError as error:
+                if error.errno not in multicast.CANNOT_CUT:
+                    self.send_errors += 1
+                    return
+                self._cuts = False
+            else:
+                self.datagrams_out += -(-len(datagram) // size)
+                return
+        for start in range(0, len(datagram), size):
+            self.send(_DATA, datagram[start : start + size])
 
     def close(self) -> None:
         """Sends what it still can of the backlog, without waiting. Twice is fine."""
@@ -148,21 +188,19 @@ class Endpoint:
                 self._loop.remove_writer(sock.fileno())
             sock.close()
 
-    def _drain(
-        self, recvfrom: Callable[[int], tuple[bytes, Address]], on_datagram: OnDatagram, on_drained: OnDrained
-    ) -> None:
+    def _drain(self, receive: Receive, on_datagram: OnDatagram, on_drained: OnDrained) -> None:
         # Hot: only locals, and one call per datagram beyond the system call.
         taken = 0
         while taken < DATAGRAMS_PER_TURN_MAX:
             try:
-                datagram, source = recvfrom(_RECEIVE_BYTES)
+                received = receive(_RECEIVE_BYTES)
             except BlockingIOError:
                 break
             except OSError:  # the interface went away, say; or somebody closed us
                 self.receive_errors += not self.closed
                 break
             taken += 1
-            on_datagram(datagram, source)
+            on_datagram(*received)
         self.datagrams_in += taken
         if not self.closed:
             on_drained()

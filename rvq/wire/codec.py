@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import fields
 from itertools import pairwise
+from math import isfinite
 from struct import Struct
 from struct import error as StructError
 from typing import Any, Final, TypeVar
@@ -20,6 +20,7 @@ from rvq.errors import WireError
 from rvq.wire import frames as f
 
 T = TypeVar("T")
+_new = tuple.__new__
 Reader = Callable[[Any], T]
 
 VERSION: Final = 1
@@ -57,14 +58,16 @@ def peek(datagram: bytes) -> tuple[int, int]:
 def read_data_header(datagram: bytes) -> f.DataHeader:
     """The fixed part of a data frame. Raises WireError if it is cut, strange, or has numbers that nobody reaches."""
     try:
-        header = f.DataHeader._make(DATA_HEADER.unpack_from(datagram))
+        fields = DATA_HEADER.unpack_from(datagram)
     except StructError as error:
         raise WireError(f"{len(datagram)} bytes are no data frame") from error
-    if header.magic != MAGIC:
+    # Hot: by position, since a name of a NamedTuple costs as much as the whole check.
+    magic, _, _, _, _, _, stream, first, sent_at, done_to, position = fields
+    if magic != MAGIC:
         raise WireError("not a frame of this protocol and version")
-    if header.stream | header.first | header.done_to | header.position > UINT_MAX or not math.isfinite(header.sent_at):
+    if stream | first | done_to | position > UINT_MAX or not isfinite(sent_at):
         raise WireError("a data frame with numbers out of range")
-    return header
+    return _new(f.DataHeader, fields)
 
 
 # --- reading control bodies ---------------------------------------------------------------------------------------
@@ -92,7 +95,7 @@ def _name(value: Any) -> str:
 
 
 def _seconds(value: Any) -> float:
-    if type(value) not in (int, float) or not math.isfinite(value) or value < 0:
+    if type(value) not in (int, float) or not isfinite(value) or value < 0:
         raise WireError(f"not a duration: {type(value).__name__}")
     return float(value)
 

@@ -47,7 +47,11 @@ class DataFlag(IntFlag):
     MIXED = 2
     """Each record starts with a byte that says its kind."""
     KEYED = 4
-    """A table of shards follows the table of offsets."""
+    """A table of shards stands before the table of bounds."""
+    EVEN = 8
+    """All records are of one length, which stands in place of the table of bounds."""
+    PADDED = 16
+    """There may be bytes without meaning between the last record and the tables: frames of a train have one size."""
 
 
 class Version(NamedTuple):

@@ -28,7 +28,7 @@ class FakeMachine:
         self.heard: list[tuple[bytes, Address]] = []
         self.woken: list[float] = []
 
-    def receive(self, now: float, datagram: bytes, source: Address) -> None:
+    def receive(self, now: float, datagram: bytes, source: Address, size: int = 0) -> None:
         self.heard.append((datagram, source))
 
     def wake(self, now: float) -> None:

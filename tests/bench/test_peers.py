@@ -93,7 +93,7 @@ def test_a_bare_datagram_says_where_each_message_is() -> None:
 def made_up(quick: bool = False) -> Comparison:
     """As if it had been measured."""
     comparison = Comparison(quick)
-    for case in comparison.cases():
+    for case in comparison.order(0):
         comparison.runs[case] = [Measured(1.0, 1000.0 * len(case[0]), 2.0, {}, 0)] * 3
     comparison.latency = {name: [Measured(1.0, 5000.0, 2.0, {}, 0, 30.0, 60.0)] for name in compare.LATENCY}
     return comparison

@@ -164,14 +164,14 @@ def test_whatever_is_reported_no_window_of_one_who_is_heard_is_overrun(
 # --- the receiver's side ------------------------------------------------------------------------------------------
 
 
-def test_a_receiver_tells_every_quarter_window_how_far_it_is() -> None:
+def test_a_receiver_tells_every_half_window_how_far_it_is() -> None:
     intake = Intake()
     intake.window = 1000
-    assert not intake.take(249)
-    assert intake.take(250)
-    intake.reported = intake.taken
     assert not intake.take(499)
-    assert intake.take(600)
+    assert intake.take(500)
+    intake.reported = intake.taken
+    assert not intake.take(999)
+    assert intake.take(1100)
 
 
 def test_what_came_late_moves_nothing() -> None:

@@ -14,9 +14,12 @@ from rvq.core.holding import PARTS_QUIET_S, HeldFrame, Holding
 from rvq.core.stats import Stats
 from rvq.errors import WireError
 from rvq.limits import NAK_PARTS_MAX, NAK_RANGES_MAX
-from rvq.wire.batch import Stamped, encode_batch, encode_fragments, make_record, make_records
+from rvq.wire.batch import Stamped, encode_batch, encode_even_batches
 from rvq.wire.codec import read_data_header
+from rvq.wire.fragments import encode_fragments
 from rvq.wire.frames import MissingParts, Nak, label_tag
+from rvq.wire.records import make_record, make_records
+from rvq.wire.train import Train, read_train, split
 
 TAG = label_tag("work")
 FRAME_BYTES = 512
@@ -55,7 +58,7 @@ def spans(frames: list[HeldFrame]) -> list[tuple[int, int]]:
 def test_a_frame_is_kept_as_it_came(holding: Holding) -> None:
     datagram = batch(11, 5, stamp=3)
     frame = add(holding, datagram)
-    assert frame == HeldFrame(11, 15, 3, 5.0, (datagram,), len(datagram))
+    assert frame == HeldFrame(11, 15, read_data_header(datagram), (datagram,), len(datagram))
     assert holding.bytes == len(datagram)
     assert [content.body for content in frame.run().contents(range(5)) if content] == [11, 12, 13, 14, 15]
     holding.check_invariants()
@@ -246,3 +249,36 @@ def test_another_receiver_gets_single_parts_of_what_is_here_whole_or_not(holding
     add_part(holding, some[1])
     wanted = (MissingParts(7, (0, 3, 999)), MissingParts(8, (0, 1)), MissingParts(9, (0,)))
     assert list(holding.answer(nak(parts=wanted))) == [whole[0], whole[3], some[1]]
+
+
+# --- trains -------------------------------------------------------------------------------------------------------
+
+
+def a_train(first: int, frames: int) -> Train:
+    bodies = make_records([b"0123456789"] * (frames * 5))
+    datagram = b"".join(encode_even_batches(Stamped(TAG, 1, 0xABC, first, 5.0, 0, 0), bodies, 5, FRAME_BYTES))
+    train = read_train(datagram, FRAME_BYTES)
+    assert train is not None
+    return train
+
+
+def test_the_frames_inside_of_a_train_are_here(holding: Holding) -> None:
+    train = a_train(11, 4)
+    frame = holding.add_train(train)
+    assert (frame.first, frame.last, holding.bytes) == (11, 30, 4 * FRAME_BYTES)
+    assert frame.run() is train
+    for single in split(train.datagram, FRAME_BYTES):
+        assert add(holding, single) is None
+    assert list(holding.holes(1, 40)) == [(1, 10), (31, 40)]
+    holding.check_invariants()
+    holding.drop_to(30)
+    assert holding.bytes == 0
+    holding.check_invariants()
+    assert add(holding, split(train.datagram, FRAME_BYTES)[2]) is not None
+
+
+def test_another_receiver_gets_only_the_frames_of_a_train_that_it_lacks(holding: Holding) -> None:
+    train = a_train(11, 4)
+    holding.add_train(train)
+    frames = split(train.datagram, FRAME_BYTES)
+    assert list(holding.answer(Nak(5, 0xABC, (17, 21), ()))) == frames[1:3]

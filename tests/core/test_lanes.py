@@ -239,11 +239,12 @@ def test_a_lane_can_be_started_only_by_its_owner_and_once_its_progress_is_known(
 
 def test_what_was_started_goes_on_while_the_lane_is_ours_and_the_lease_holds() -> None:
     lane = lane_of()
+    piece = Piece(lane, 11, 13, [0, 1, 2], 0.0)
     lane.home.lease.renew(10.0)
-    assert lane.may_continue(10.0 + T.lease - 0.001)
-    assert not lane.may_continue(10.0 + T.lease)
+    assert piece.may_continue(10.0 + T.lease - 0.001)
+    assert not piece.may_continue(10.0 + T.lease)
     lane.lose()
-    assert not lane.may_continue(10.0)
+    assert not piece.may_continue(10.0)
 
 
 def test_a_lane_is_all_done_when_its_floor_is_at_the_end_of_the_segment_or_of_the_stream() -> None:

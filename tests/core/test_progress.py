@@ -12,8 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from rvq.core.progress import GroupDone, SegmentDone
 from rvq.core.table import lane_of_shard
 from rvq.limits import REPORT_RANGES_MAX
-from rvq.wire.batch import NO_SHARD
 from rvq.wire.frames import LaneKey, LaneProgress, Member
+from rvq.wire.records import NO_SHARD
 
 
 def members(*ids: int) -> tuple[Member, ...]:

@@ -16,14 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rvq import limits
-from rvq.core.machine import Address, Route, Target
+from rvq.core.machine import Address, Cut, Route, Target
 from rvq.core.receiver import ReceiverMachine
 from rvq.core.sender import SenderMachine
 from rvq.errors import BusError
 from rvq.message import Message
 from rvq.timings import Timings
-from rvq.wire.batch import Records, Stamped, encode_batch, encode_fragments, encode_tail, make_record
+from rvq.wire.batch import Stamped, encode_batch, encode_tail
 from rvq.wire.codec import decode_control, encode_control, peek
+from rvq.wire.fragments import encode_fragments
 from rvq.wire.frames import (
     NO_VERSION,
     Alive,
@@ -47,6 +48,8 @@ from rvq.wire.frames import (
     Version,
     label_tag,
 )
+from rvq.wire.records import Records, make_record, make_records
+from rvq.wire.train import split
 
 T = Timings()
 LABEL, GROUP = "work", "default"
@@ -59,6 +62,15 @@ End = SenderMachine | ReceiverMachine
 Drop = Callable[[int, int, bytes], bool]
 
 
+def whole(target: Target, datagram: bytes) -> list[tuple[bytes, int]]:
+    return [(datagram, target.size if isinstance(target, Cut) else 0)]
+
+
+def apart(target: Target, datagram: bytes) -> list[tuple[bytes, int]]:
+    size = target.size if isinstance(target, Cut) else len(datagram)
+    return [(frame, 0) for frame in split(datagram, size)]
+
+
 class Pump:
     """Passes datagrams between machines, at once and in order, unless `drop(from, to, datagram)`."""
 
@@ -68,6 +80,8 @@ class Pump:
         self.stopped: dict[int, list[tuple[bytes, Address]]] = {}
         self.drop: Drop = lambda source, to, datagram: False
         self.passed: list[tuple[int, Target, bytes]] = []
+        self.come_apart: Callable[[Target, bytes], list[tuple[bytes, int]]] = whole
+        """What becomes of a train on its way: datagrams, and the size of the frames in each."""
 
     def sender(self, id: int = SENDER, **options: Any) -> SenderMachine:
         machine = SenderMachine(LABEL, id, timings=T, random=Random(id), now=self.now, wall_offset=1e9, **options)
@@ -91,18 +105,21 @@ class Pump:
             for source, target, datagram in outgoing:
                 for id, end in list(self.ends.items()):
                     if id != source and self._is_for(target, id, end) and not self.drop(source, id, datagram):
-                        self._give(id, datagram, source)
+                        for part, size in self.come_apart(target, datagram):
+                            self._give(id, part, source, size)
 
     def _is_for(self, target: Target, id: int, end: End) -> bool:
+        if isinstance(target, Cut):
+            return isinstance(end, ReceiverMachine)
         if isinstance(target, Route):
             return target is Route.CONTROL or isinstance(end, ReceiverMachine)
         return target == id
 
-    def _give(self, id: int, datagram: bytes, source: int) -> None:
+    def _give(self, id: int, datagram: bytes, source: int, size: int) -> None:
         if id in self.stopped:
             self.stopped[id].append((datagram, source))
         else:
-            self.ends[id].receive(self.now, datagram, source)
+            self.ends[id].receive(self.now, datagram, source, size)
             self.ends[id].check_invariants()
 
     def run(self, until: float) -> None:
@@ -760,7 +777,7 @@ def test_the_socket_buffer_is_shared_by_all_streams(pump: Pump) -> None:
     receiver = pump.receiver(5, receive_bytes=800_000)
     for id in (1, 2, 3, 4):
         hear(receiver, 0.0, SenderAlive(id, LABEL, 1, False, 0, 0, 1, 0, (), ()))
-    assert [stream.intake.window for stream in receiver.streams.values()] == [100_000] * 4
+    assert [stream.intake.window for stream in receiver.streams.values()] == [200_000] * 4
 
 
 def test_what_is_kept_is_bounded_and_what_had_no_room_is_asked_for_later(
@@ -869,3 +886,112 @@ def test_real_frames_with_a_few_bytes_changed_never_raise(seed: int) -> None:
             peek(datagram)
     receiver.leave(now)
     receiver.wake(now + 0.3)
+
+
+# --- trains: many frames in one datagram ----------------------------------------------------------------------------
+
+SMALL = 600
+"""Bytes of a frame, in the tests of trains."""
+
+
+def on_a_small_network(pump: Pump) -> tuple[SenderMachine, ReceiverMachine, ReceiverMachine]:
+    sender = pump.sender(frame_bytes=SMALL, train_frames=8)
+    five, six = pump.receivers(5, 6)
+    pump.run(LATE)
+    pump.passed.clear()
+    return sender, five, six
+
+
+def send_many(pump: Pump, sender: SenderMachine, bodies: list[Any]) -> None:
+    sender.submit_records(make_records(list(bodies)))
+    sender.flush(pump.now)
+    pump.deliver()
+
+
+def cut_in_the_middle(target: Target, datagram: bytes) -> list[tuple[bytes, int]]:
+    """The second half comes before the first, and a frame of the middle comes again after both."""
+    if not isinstance(target, Cut):
+        return [(datagram, 0)]
+    frames, size = split(datagram, target.size), target.size
+    middle = len(frames) // 2
+    parts = [b"".join(frames[middle:]), b"".join(frames[:middle]), frames[middle], frames[0]]
+    return [(part, size) for part in parts]
+
+
+def first_frame_early(target: Target, datagram: bytes) -> list[tuple[bytes, int]]:
+    """One frame comes by itself, and then again inside of the whole."""
+    if not isinstance(target, Cut):
+        return [(datagram, 0)]
+    return [(split(datagram, target.size)[1], 0), (datagram, target.size)]
+
+
+BODIES = [[b"%06d" % n for n in range(900)], [b"x" * (n % 80) for n in range(600)], list(range(900))]
+
+
+@pytest.mark.parametrize("come_apart", [whole, apart, cut_in_the_middle, first_frame_early])
+@pytest.mark.parametrize("bodies", BODIES, ids=["even", "of all lengths", "packed"])
+def test_a_train_is_handed_out_once_however_it_comes_apart(pump: Pump, come_apart: Any, bodies: list[Any]) -> None:
+    sender, five, six = on_a_small_network(pump)
+    pump.come_apart = come_apart
+    send_many(pump, sender, bodies)
+    assert any(isinstance(target, Cut) for _, target, _ in pump.passed), "there was a train"
+    handled = work_on(pump, pump.now + 2.0, five, six)
+    assert sorted(map(repr, handled[5] + handled[6])) == sorted(map(repr, bodies))
+    assert sender.all_done
+    for end in (sender, five, six):
+        end.check_invariants()
+
+
+def test_the_frames_of_a_lost_train_are_asked_for_and_sent_one_by_one(pump: Pump) -> None:
+    sender, five, six = on_a_small_network(pump)
+    bodies = [b"%06d" % n for n in range(900)]
+    trains = 0
+
+    def lose_the_first_train(source: int, to: int, datagram: bytes) -> bool:
+        nonlocal trains
+        trains += len(datagram) > SMALL
+        return len(datagram) > SMALL and trains <= 2
+
+    pump.drop = lose_the_first_train
+    send_many(pump, sender, bodies)
+    handled = work_on(pump, pump.now + 2.0, five, six)
+    assert sorted(handled[5] + handled[6]) == bodies
+    assert sender.stats.repaired > 2
+    answers = [datagram for id, target, datagram in pump.passed if id == SENDER and target in (5, 6)]
+    assert answers and all(len(datagram) <= SMALL for datagram in answers)
+
+
+def test_with_keys_the_frames_of_a_train_are_taken_one_by_one_and_in_order(pump: Pump) -> None:
+    sender, five, six = on_a_small_network(pump)
+    for n in range(300):
+        sender.submit(pump.now, n, key=f"k{n % 7}")
+    sender.flush(pump.now)
+    handled = work_on(pump, pump.now + 3.0, five, six)
+    for id in (5, 6):
+        for key in range(7):
+            own = [n for n in handled[id] if n % 7 == key]
+            assert own == sorted(own)
+    assert sorted(handled[5] + handled[6]) == list(range(300))
+
+
+def test_a_train_of_an_unknown_stamp_waits_like_its_frames(pump: Pump) -> None:
+    sender, five, six = on_a_small_network(pump)
+    seven = pump.receiver(7)
+    pump.drop = lambda source, to, datagram: peek(datagram)[0] == FrameType.STAMP and to in (5, 6)
+    pump.run(pump.now + 0.5)
+    bodies = [b"%06d" % n for n in range(900)]
+    send_many(pump, sender, bodies)
+    pump.drop = lambda source, to, datagram: False
+    handled = work_on(pump, pump.now + 3.0, five, six, seven)
+    assert sorted(handled[5] + handled[6] + handled[7]) == bodies
+
+
+def test_a_datagram_that_only_looks_like_a_train_is_read_frame_by_frame(pump: Pump) -> None:
+    sender, five, _ = on_a_small_network(pump)
+    pump.send(sender, b"one")
+    frame = next(datagram for id, _, datagram in pump.passed if id == SENDER and peek(datagram)[0] == FrameType.DATA)
+    before = five.stats.bad_frames
+    five.receive(pump.now, frame + b"rubbish", SENDER, len(frame))
+    five.receive(pump.now, bytes(3000), SENDER, 100)
+    assert five.stats.bad_frames == before + 31
+    five.check_invariants()

@@ -17,7 +17,7 @@ from rvq.core.machine import Address, Route, Target
 from rvq.core.sender import ECHOES_PER_FRAME, MANY_ASK_S, TAIL_S, SenderMachine
 from rvq.errors import BadMessage, Closed, MessageTooLarge
 from rvq.timings import Timings
-from rvq.wire.batch import make_records, read_batch
+from rvq.wire.batch import read_batch
 from rvq.wire.codec import decode_control, encode_control, peek, read_data_header
 from rvq.wire.frames import (
     NO_VERSION,
@@ -47,6 +47,7 @@ from rvq.wire.frames import (
     Version,
     label_tag,
 )
+from rvq.wire.records import make_records
 
 T = Timings()
 ME = 0xABC

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from rvq.core import table
 from rvq.core.table import Table, index_of, lane_of_shard, slots_of, sorted_members
-from rvq.wire.batch import SHARDS
 from rvq.wire.frames import Member, Version
+from rvq.wire.records import SHARDS
 
 ids = st.integers(0, 2**63 - 1)
 

@@ -21,9 +21,11 @@ from rvq.core.table import lane_of_shard
 from rvq.core.work import Work
 from rvq.message import Message, Settler
 from rvq.timings import Timings
-from rvq.wire.batch import Records, Stamped, encode_batch, encode_fragments, make_record, shard_of
-from rvq.wire.codec import read_data_header
+from rvq.wire.batch import Stamped, encode_batch
+from rvq.wire.codec import DATA_HEADER, read_data_header
+from rvq.wire.fragments import encode_fragments
 from rvq.wire.frames import LaneProgress, Member, label_tag
+from rvq.wire.records import Records, make_record, shard_of
 
 TAG = label_tag("work")
 
@@ -67,7 +69,7 @@ def frame(first: int, bodies: Iterable[Any], *, keys: Iterable[str | None] | Non
 def held(datagram: bytes) -> HeldFrame:
     header = read_data_header(datagram)
     last = header.first + header.count - 1
-    return HeldFrame(header.first, last, header.stamp, header.sent_at, (datagram,), len(datagram))
+    return HeldFrame(header.first, last, header, (datagram,), len(datagram))
 
 
 def bodies(messages: Iterable[Message]) -> list[Any]:
@@ -113,7 +115,7 @@ def test_keys_and_headers_come_as_they_were_sent(work: Work) -> None:
 
 def test_a_large_message_in_parts_is_one_message(work: Work) -> None:
     parts = encode_fragments(Stamped(TAG, 1, 0xABC, 7, 5.0, 0, 0), make_record(bytes(5000)), 512)
-    work.add(lane_of(), HeldFrame(7, 7, 1, 5.0, tuple(parts), sum(map(len, parts))))
+    work.add(lane_of(), HeldFrame(7, 7, read_data_header(parts[0]), tuple(parts), sum(map(len, parts))))
     assert bodies(work.take(9)) == [bytes(5000)]
 
 
@@ -195,7 +197,7 @@ def test_one_unreadable_message_of_a_frame_is_counted_and_passed_over(work: Work
     """Its sender packed it so: asking again would bring the same."""
     good = frame(1, [10, 11, 12])
     datagram = bytearray(good.datagrams[0])
-    datagram[-2] = 0xC1  # never used in msgpack
+    datagram[DATA_HEADER.size + 1] = 0xC1  # never used in msgpack
     lane = lane_of()
     work.add(lane, held(bytes(datagram)))
     taken = work.take(9)

@@ -22,10 +22,10 @@ class Lan:
         return workers
 
     def receiver(self, host: str, **options: object) -> Worker:
-        return self.fleet.receiver(host, prefix=self.network.on(host), **options)
+        return self.fleet.receiver(host, **{"prefix": self.network.on(host), **options})
 
     def sender(self, host: str, **options: object) -> Worker:
-        return self.fleet.sender(host, prefix=self.network.on(host), **options)
+        return self.fleet.sender(host, **{"prefix": self.network.on(host), **options})
 
     def lose(self, percent: int, *hosts: str) -> None:
         try:

@@ -47,6 +47,17 @@ def test_five_percent_loss_at_every_receiver_is_repaired(lan: Lan) -> None:
     assert all(lan.network.lost(host) for host in RECEIVERS), "there was loss"
 
 
+def test_hosts_whose_kernels_cut_and_join_trains_and_hosts_whose_do_not_work_together(lan: Lan) -> None:
+    lan.network.add_hosts(["s", "t", *RECEIVERS])
+    without = ["env", "RVQ_NO_OFFLOAD=1"]
+    workers = [lan.receiver(host, prefix=[*lan.network.on(host), *without * (host == "r1")]) for host in RECEIVERS]
+    lan.fleet.await_members(workers)
+    lan.sender("s", count=20_000, size=100)
+    lan.sender("t", count=20_000, size=100, prefix=[*lan.network.on("t"), *without])
+    lan.fleet.await_senders()
+    lan.fleet.verdict().assert_all_once()
+
+
 def test_large_messages_come_through_loss_everywhere(lan: Lan) -> None:
     lan.network.add_hosts(["s", "r0", "r1"])
     lan.lose(5, "s", "r0", "r1")

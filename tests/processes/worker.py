@@ -41,7 +41,7 @@ class Log:
 
 def filler(name: str, size: int) -> bytes:
     """What a message of that name and size carries: no two messages alike, no two parts of one alike."""
-    line = b"".join(f"{name}+{offset}|".encode() for offset in range(0, size, 8))
+    line = b"".join(f"{name}+{offset}|".encode() for offset in range(0, size, 4))
     return line[:size]
 
 

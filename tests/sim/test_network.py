@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rvq.core.machine import Route
+from rvq.core.machine import Cut, Route
 from rvq.sim.clock import Clock
 from rvq.sim.network import DATAGRAM_OVERHEAD_BYTES, Endpoint, Fault, Link, Network
+from rvq.wire.frames import FrameType
 
 EXACT = Link(delay=0.01, jitter=0.0)
 
@@ -35,13 +36,13 @@ class Lan:
             name, label, hears_data=hears_data, notify=lambda: self.calls.append(name), buffer_bytes=buffer_bytes
         )
 
-    def say(self, source: str, *datagrams: bytes, to: Route | str = Route.DATA) -> None:
+    def say(self, source: str, *datagrams: bytes, to: Route | Cut | str = Route.DATA) -> None:
         self.network.send(source, [(to, datagram) for datagram in datagrams])
 
     def heard(self, name: str, after: float = 1.0) -> list[bytes]:
         """What has arrived there that many seconds later."""
         self.clock.run(self.clock.now + after)
-        return [datagram for _, datagram in self.ends[name].read()]
+        return [datagram for _, datagram, _ in self.ends[name].read()]
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ def test_data_reaches_the_receivers_and_no_sender(lan: Lan) -> None:
     lan.attach("s2", hears_data=False)
     lan.say("s", b"x")
     lan.clock.run(1.0)
-    assert lan.ends["a"].read() == lan.ends["b"].read() == [("s", b"x")]
+    assert lan.ends["a"].read() == lan.ends["b"].read() == [("s", b"x", 0)]
     assert sorted(lan.calls) == ["a", "b"]
 
 
@@ -77,7 +78,32 @@ def test_an_answer_reaches_the_one_it_is_for(lan: Lan) -> None:
     lan.say("a", b"x", to="s")
     lan.clock.run(1.0)
     assert lan.calls == ["s"]
-    assert lan.ends["s"].read() == [("a", b"x")]
+    assert lan.ends["s"].read() == [("a", b"x", 0)]
+
+
+def data_frame(letter: bytes, size: int = 60) -> bytes:
+    """As long as it looks like a data frame."""
+    return b"rvq\x01" + bytes([FrameType.DATA]) + letter * (size - 5)
+
+
+def test_a_train_comes_as_its_frames_and_some_kernels_join_them_again(lan: Lan) -> None:
+    frames = [data_frame(b"1"), data_frame(b"2"), data_frame(b"3"), data_frame(b"4", 20)]
+    lan.ends["a"].joins, lan.ends["b"].joins = True, False
+    lan.say("s", b"".join(frames), to=Cut(60))
+    lan.say("s", data_frame(b"5"))
+    lan.clock.run(1.0)
+    assert lan.ends["a"].read() == [("s", b"".join(frames), 60), ("s", data_frame(b"5"), 0)]
+    assert lan.ends["b"].read() == [("s", one, 0) for one in [*frames, data_frame(b"5")]]
+
+
+def test_a_frame_of_a_train_is_lost_by_itself() -> None:
+    lan = Lan(Link(delay=0.01, jitter=0.0, loss=0.5))
+    frames = [data_frame(bytes([number])) for number in range(100)]
+    lan.ends["b"].joins = False
+    lan.say("s", b"".join(frames), to=Cut(60))
+    heard = lan.heard("b")
+    assert 20 < len(heard) < 80
+    assert set(heard) < set(frames)
 
 
 def test_a_name_is_given_once(lan: Lan) -> None:

@@ -39,7 +39,7 @@ class FakeMachine:
     error: Exception | None = None
     invariant: bool = True
 
-    def receive(self, now: float, datagram: bytes, source: Any) -> None:
+    def receive(self, now: float, datagram: bytes, source: Any, size: int = 0) -> None:
         self.calls.append(("receive", now, datagram, source))
         if self.error:
             raise self.error
@@ -172,7 +172,7 @@ def test_it_is_woken_when_its_own_clock_says_so_and_a_little_late(home: Home) ->
 def test_what_a_machine_has_to_say_is_sent_after_each_step(home: Home) -> None:
     home.receiver(FakeReceiver(outgoing=[(Route.DATA, b"\0" * 20)]))
     home.clock.run(1.0)
-    assert [datagram for _, datagram in home.probe.read()] == [b"\0" * 20]
+    assert [datagram for _, datagram, _ in home.probe.read()] == [b"\0" * 20]
 
 
 def test_a_machine_that_raises_is_a_violation_and_its_process_is_over(home: Home) -> None:

@@ -7,9 +7,10 @@ import pytest
 from rvq.core.machine import Route
 from rvq.sim.clock import Clock
 from rvq.sim.story import Story
-from rvq.wire.batch import Records, Stamped, encode_batch, make_record
+from rvq.wire.batch import Stamped, encode_batch
 from rvq.wire.codec import encode_control
 from rvq.wire.frames import GroupStamp, Member, Nak, Silence, Stamp, TableFrame, Version, label_tag
+from rvq.wire.records import Records, make_record
 
 A, B, C = 0x3F2A_0000_1111_2222, 0x51BC_0000_3333_4444, 0x77DD_0000_5555_6666
 TAG = label_tag("work")

@@ -16,11 +16,12 @@ import pytest
 import uvloop
 
 from rvq.bus import Bus
-from rvq.core.machine import Route
+from rvq.core.machine import Cut, Route
 from rvq.errors import BadLabel, BusError
 from rvq.limits import RECEIVE_BUFFER_BYTES
 from rvq.transport import multicast, udp
 from rvq.transport.udp import Endpoint
+from rvq.wire.train import split
 from tests.conftest import ip
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
@@ -49,13 +50,27 @@ class Inbox:
     def __init__(self, endpoint: Endpoint) -> None:
         self.datagrams: list[bytes] = []
         self.sources: list[udp.Address] = []
+        self.sizes: list[int] = []
         self.wakeups: list[int] = []
         self._changed = asyncio.Event()
         endpoint.start(asyncio.get_running_loop(), self._hear, self._drained)
 
-    def _hear(self, datagram: bytes, source: udp.Address) -> None:
+    def _hear(self, datagram: bytes, source: udp.Address, size: int = 0) -> None:
         self.datagrams.append(datagram)
         self.sources.append(source)
+        self.sizes.append(size)
+
+    @property
+    def frames(self) -> list[bytes]:
+        """With trains taken apart."""
+        pairs = zip(self.datagrams, self.sizes, strict=True)
+        return [frame for datagram, size in pairs for frame in split(datagram, size or len(datagram))]
+
+    async def wait_for_frames(self, count: int) -> list[bytes]:
+        while len(self.frames) < count:
+            self._changed.clear()
+            await self._changed.wait()
+        return self.frames
 
     def _drained(self) -> None:
         self.wakeups.append(len(self.datagrams))
@@ -353,3 +368,98 @@ def test_an_endpoint_that_cannot_be_opened_leaves_nothing_open(bus: Bus) -> None
 def test_a_bad_label_has_no_endpoint(bus: Bus) -> None:
     with pytest.raises(BadLabel):
         Endpoint.open(bus, "", data=True)
+
+
+# --- trains -------------------------------------------------------------------------------------------------------
+
+SIZE = 1400
+FRAMES = [bytes([number]) * SIZE for number in range(39)] + [b"the last one is shorter"]
+
+
+@pytest.fixture
+def small_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on an interface with an MTU of 1,500 bytes."""
+    monkeypatch.setattr(multicast, "frame_bytes_for", lambda interface: SIZE)
+
+
+@on_both_loops
+async def test_a_train_arrives_as_its_frames_in_order(bus: Bus, small_frames: None) -> None:
+    with opened(bus, data=False) as sender, opened(bus) as receiver:
+        assert sender.train_frames == receiver.train_frames == 42
+        inbox = Inbox(receiver)
+        for _ in range(3):
+            sender.send(Cut(SIZE), b"".join(FRAMES))
+        sender.send(Route.DATA, b"one more")
+        assert await inbox.wait_for_frames(121) == [*FRAMES * 3, b"one more"]
+        assert sender.datagrams_out == 121
+
+
+async def test_the_kernel_cuts_and_joins_trains_where_it_can(bus: Bus, small_frames: None) -> None:
+    with opened(bus, data=False) as sender, opened(bus) as receiver:
+        inbox = Inbox(receiver)
+        sender.send(Cut(SIZE), b"".join(FRAMES))
+        await inbox.wait_for_frames(40)
+        if not multicast.join_on_receive(receiver._multicast[0]):
+            pytest.skip("this kernel does not join")
+        assert inbox.sizes == [SIZE], "it came in one piece"
+
+
+async def test_without_offload_trains_are_cut_here_and_nothing_is_joined(
+    bus: Bus, small_frames: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RVQ_NO_OFFLOAD", "1")
+    with opened(bus, data=False) as sender, opened(bus) as receiver:
+        inbox = Inbox(receiver)
+        sender.send(Cut(SIZE), b"".join(FRAMES))
+        assert await inbox.wait_for(40) == FRAMES
+        assert set(inbox.sizes) == {0}
+
+
+class NoCutting(socket.socket):
+    """A socket of a kernel that does not cut trains."""
+
+    tries = 0
+    fault = errno.EINVAL
+
+    def sendmsg(self, *args: Any) -> int:
+        self.tries += 1
+        raise OSError(self.fault, os.strerror(self.fault))
+
+
+def endpoint_that_cannot_cut(bus: Bus, target: tuple[str, int]) -> tuple[Endpoint, NoCutting]:
+    unicast = NoCutting(fileno=multicast.open_unicast(bus, multicast.resolve_interface("lo")).detach())
+    unicast.setblocking(False)
+    endpoint = Endpoint(unicast, [], data_target=target, control_target=target, frame_bytes=SIZE, train_frames=40)
+    return endpoint, unicast
+
+
+async def test_a_kernel_that_refuses_to_cut_is_asked_once(bus: Bus) -> None:
+    with opened(bus, data=False) as receiver:
+        inbox = Inbox(receiver)
+        endpoint, unicast = endpoint_that_cannot_cut(bus, receiver.address)
+        with closing(endpoint):
+            for _ in range(2):
+                endpoint.send(Cut(SIZE), b"".join(FRAMES))
+            assert await inbox.wait_for(80) == FRAMES * 2
+            assert (unicast.tries, endpoint.send_errors) == (1, 0)
+
+
+async def test_a_train_into_a_dead_network_is_counted_and_the_kernel_is_asked_again(bus: Bus) -> None:
+    endpoint, unicast = endpoint_that_cannot_cut(bus, ("127.0.0.1", bus.port))
+    with closing(endpoint):
+        unicast.fault = errno.ENETUNREACH
+        for _ in range(2):
+            endpoint.send(Cut(SIZE), b"".join(FRAMES))
+        assert (unicast.tries, endpoint.send_errors, endpoint.datagrams_out) == (2, 2, 0)
+
+
+async def test_a_train_that_finds_the_send_buffer_full_waits_in_order(bus: Bus) -> None:
+    with opened(bus, data=False) as receiver:
+        inbox = Inbox(receiver)
+        endpoint, unicast = endpoint_that_cannot_cut(bus, receiver.address)
+        unicast.fault = errno.EAGAIN
+        with closing(endpoint):
+            endpoint.start(asyncio.get_running_loop(), lambda *_: None, lambda: None)
+            endpoint.send(Cut(SIZE), b"".join(FRAMES))
+            endpoint.send(Route.DATA, b"behind it")
+            assert await inbox.wait_for(41) == [*FRAMES, b"behind it"]

@@ -43,7 +43,13 @@ def test_the_numbers_of_frame_types_never_change() -> None:
 
 
 def test_the_flags_of_data_frames_never_change() -> None:
-    assert {flag.name: flag.value for flag in DataFlag} == {"RAW": 1, "MIXED": 2, "KEYED": 4}
+    assert {flag.name: flag.value for flag in DataFlag} == {
+        "RAW": 1,
+        "MIXED": 2,
+        "KEYED": 4,
+        "EVEN": 8,
+        "PADDED": 16,
+    }
 
 
 def test_versions_compare_by_counter_and_then_by_keeper() -> None:

@@ -86,6 +86,7 @@ def send(job: Job, board: Board, number: int, bodies: list[bytes]) -> None:
     sock = _open_sending()
     taken = [0] * job.receivers
     window = max(REPORT_EVERY, WINDOW_BYTES // DATAGRAM_BYTES // job.senders)
+    # By the mean length: where lengths differ, that leaves room enough below the 65,507 bytes that a datagram may have.
     per_datagram = (DATAGRAM_BYTES - 4) // (job.size + 2)
     target = (GROUP, job.port)
     board.set_ready(job.receivers + number)

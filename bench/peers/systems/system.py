@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -24,6 +24,13 @@ class Job:
     port: int = 0
     """Of the bus or the server; systems without a server use one port per sender from here on."""
     server_pid: int = 0
+    spread: int = 0
+    """Bodies are so many bytes shorter or longer than `size`, as chance has it, with a mean of `size`."""
+    interface: str = "lo"
+    namespaces: Sequence[str] = ()
+    """The network namespace of each process, the receivers' first; empty if all stay where they are."""
+    offload: bool = True
+    """Whether rvq may hand the kernel many datagrams of one length at once (UDP_SEGMENT, UDP_GRO)."""
 
     @property
     def total(self) -> int:
