@@ -23,9 +23,6 @@ FRAME_BYTES_MIN = 512
 FRAME_MESSAGES_MAX = 16_384
 """Messages in one frame: the count is 16 bits, and a frame must not hold a loop for more than a few ms."""
 
-RECORD_BYTES_MIN = 3
-"""What one message takes of a frame at least: an offset and the shortest record. Lets a decoder refuse lying counts."""
-
 FRAGMENTS_MAX = MESSAGE_BYTES_MAX // (FRAME_BYTES_MIN // 2)
 """Parts of one message."""
 

@@ -9,12 +9,12 @@ from bisect import bisect_right
 from itertools import accumulate, pairwise
 from operator import add
 
-from rvq.limits import FRAME_MESSAGES_MAX
+from rvq.limits import FRAME_MESSAGES_MAX, MIB
 from rvq.wire.batch import RECORD_OVERHEAD
 from rvq.wire.records import NO_SHARD, RICH, Record, Records
 
-COMPACT_MESSAGES = 4096
-"""Messages that may be taken before the lists of them are cut; or half of them, if that is more."""
+COMPACT_MESSAGES, COMPACT_BYTES = 4096, MIB
+"""What may be taken before the lists are cut: so many messages, or half of all if that is more; and so many bytes."""
 LOOK_MESSAGES = 64
 """Messages of different lengths that are looked at first, to find how many fit; twice as many each time."""
 
@@ -22,13 +22,15 @@ LOOK_MESSAGES = 64
 class Backlog:
     """First in, first out. `bytes` is what the messages will take of frames at most."""
 
-    __slots__ = ("_datas", "_head", "_kinds", "_lens", "_shards", "bytes", "has_keys")
+    __slots__ = ("_datas", "_head", "_kinds", "_lens", "_shards", "_taken", "bytes", "has_keys")
 
     def __init__(self) -> None:
         self.bytes = 0
         self.has_keys = False
         """Was there ever a message with a key?"""
         self._head = 0
+        self._taken = 0
+        """Bytes of messages that were taken and are still in the lists."""
         self._start(Records([], [], bytearray(), None))
 
     def _start(self, records: Records) -> None:
@@ -69,7 +71,8 @@ class Backlog:
 
     def take(self, room: int, most: int) -> Records:
         """The next messages that fit; none if the first one does not."""
-        return self._cut(self._head + self._fitting(room, min(most, len(self))))
+        most = min(most, len(self))
+        return self._cut(self._head + (self._fitting(room, most) if most else 0))
 
     def take_even(self, room: int, frames: int) -> tuple[Records, int] | None:
         """Enough for two to so many full frames, each with the same number of plain messages of one length; and how
@@ -132,16 +135,18 @@ class Backlog:
         if stop == len(self._datas):
             taken = records.part(head, stop) if head else records
             self._start(Records([], [], bytearray(), None))
-            self._head = self.bytes = 0
+            self._head = self._taken = self.bytes = 0
             return taken
         taken = records.part(head, stop)
-        self.bytes -= sum(taken.lens) + RECORD_OVERHEAD * len(taken.lens)
+        size = sum(taken.lens) + RECORD_OVERHEAD * len(taken.lens)
+        self.bytes -= size
+        self._taken += size
         self._head = stop
-        if stop > max(COMPACT_MESSAGES, len(self._datas) // 2):
+        if stop > max(COMPACT_MESSAGES, len(self._datas) // 2) or self._taken > COMPACT_BYTES:
             for whole in (self._datas, self._lens, self._kinds, self._shards):
                 if whole is not None:
                     del whole[:stop]
-            self._head = 0
+            self._head = self._taken = 0
         return taken
 
     def check_invariants(self) -> None:

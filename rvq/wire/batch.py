@@ -39,6 +39,9 @@ RECORD_OVERHEAD: Final = 5
 BATCH_OVERHEAD: Final = DATA_HEADER.size + 2
 """What a batch takes beyond its records and their overheads: there is one bound more than there are records."""
 
+PADDING: Final = b"\xff"
+"""Of no meaning; but if a padded frame is cut, this stands where the tables should be, and is no table."""
+
 FEW: Final = 8
 """Up to so many records are sliced one by one; more, in blocks of powers of two, each by one call."""
 
@@ -115,7 +118,7 @@ def encode_batch(at: Stamped, records: Records, size_least: int = 0) -> bytes:
         table = _shorts(count).pack(*shards) + table
     if size < size_least:
         flags |= _PADDED
-        table = bytes(size_least - size) + table
+        table = PADDING * (size_least - size) + table
         size = size_least
     header = header_of(_DATA, flags, count, at, at.position + size + FLIGHT_COST_BYTES)
     return b"".join((header, *datas, table))
@@ -128,7 +131,7 @@ def encode_even_batches(at: Stamped, records: Records, per_frame: int, size: int
     padding = size - _START - per_frame * lens[0] - 2
     if padding:
         flags |= _PADDED
-    table = bytes(padding) + _length.pack(lens[0])
+    table = PADDING * padding + _length.pack(lens[0])
     tag, stamp, stream, first, sent_at, done_to, position = at
     frames = []
     for start in range(0, len(datas), per_frame):
@@ -179,7 +182,7 @@ class Batch:
         return self.first + self.count - 1
 
     def slices(self, indices: Sequence[int]) -> Sequence[bytes]:
-        """The records at these indices. Raises WireError if together they are larger than the frame."""
+        """The records at these indices. Raises WireError if one ends before it begins, or all exceed the frame."""
         bounds, datagram = self._bounds, self.datagram
         if bounds is None:
             return self._even_slices(indices)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rvq.core.backlog import COMPACT_MESSAGES, LOOK_MESSAGES, Backlog
+from rvq.core.backlog import COMPACT_BYTES, COMPACT_MESSAGES, LOOK_MESSAGES, Backlog
 from rvq.limits import FRAME_MESSAGES_MAX
 from rvq.wire.batch import BATCH_OVERHEAD, RECORD_OVERHEAD, Stamped, encode_batch, encode_even_batches, read_batch
 from rvq.wire.records import NO_SHARD, RAW, Record, Records, make_record, make_records
@@ -209,6 +209,24 @@ def test_even_frames_are_found_where_there_are_some() -> None:
     assert not backlog
 
 
+@pytest.mark.parametrize(
+    "records",
+    [
+        [make_record(b"a"), make_record(1)] * 500,
+        [make_record(7, key="k")] * 1000,
+        [make_record(7, headers={"h": 1})] * 1000,
+        [Record(RAW, b"ab", 5)] * 1000,
+        [*[make_record(b"a")] * 400, make_record(b"bc"), *[make_record(b"a")] * 599],
+    ],
+    ids=["kinds", "keys", "headers", "shards", "lengths"],
+)
+def test_messages_that_are_not_alike_make_no_even_frames(records: list[Record]) -> None:
+    backlog = Backlog()
+    backlog.extend(Records.of(records))
+    assert backlog.take_even(ETHERNET // 7, 3) is None
+    assert len(backlog) == 1000
+
+
 @pytest.mark.parametrize("count", [LOOK_MESSAGES - 1, LOOK_MESSAGES, LOOK_MESSAGES + 1, 4 * LOOK_MESSAGES + 1])
 @pytest.mark.parametrize("at", [1, LOOK_MESSAGES - 2, "last"])
 def test_one_message_of_another_length_is_seen_wherever_it_stands(count: int, at: int | str) -> None:
@@ -221,8 +239,8 @@ def test_one_message_of_another_length_is_seen_wherever_it_stands(count: int, at
 
 
 def test_many_short_messages_of_different_lengths_go_in_one_frame() -> None:
-    # More than are looked at first, and at second.
-    bodies = [b"x" * (number % 3) for number in range(3000)]
+    # Behind a long one, many more than are looked at first, and at second.
+    bodies = [bytes(1000), *(b"x" * (number % 3) for number in range(2999))]
     backlog = Backlog()
     backlog.extend(make_records(bodies.copy()))
     assert backlog.take(60_000, 2500).datas == bodies[:2500]
@@ -262,6 +280,15 @@ def test_headers_of_one_length_leave_room_for_their_kinds() -> None:
 
 def test_keys_of_one_length_leave_room_for_their_shards() -> None:
     records = [make_record(b"a", key=f"k{number % 10}") for number in range(1000)]
+    backlog, model = Backlog(), list(records)
+    backlog.extend(Records.of(records))
+    while model:
+        take(backlog, model, ETHERNET, FRAME_MESSAGES_MAX)
+
+
+def test_shards_of_plain_records_leave_room_for_them() -> None:
+    # `make_record` makes a rich record of every message with a key; whoever makes records by hand may not.
+    records = [Record(RAW, b"ab", number % 10) for number in range(1000)]
     backlog, model = Backlog(), list(records)
     backlog.extend(Records.of(records))
     while model:
@@ -356,4 +383,14 @@ def test_it_remembers_that_there_were_keys_when_they_are_gone() -> None:
     assert backlog.has_keys
     assert backlog.take(ETHERNET, 1).shards == [NO_SHARD]
     assert backlog.take_one() == make_record(b"y")
+    backlog.check_invariants()
+
+
+def test_large_messages_that_were_taken_are_let_go_though_the_backlog_never_empties() -> None:
+    backlog, large = Backlog(), bytes(COMPACT_BYTES)
+    backlog.extend(make_records([large, b"stays"]))
+    kept = sys.getrefcount(large)
+    assert backlog.take_one().data is large
+    assert sys.getrefcount(large) < kept
+    assert len(backlog) == 1
     backlog.check_invariants()
