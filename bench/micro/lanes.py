@@ -8,7 +8,7 @@ from random import Random
 from bench.figures import Figure
 from bench.micro.clock import ns_per_call
 from rvq.core.table import lane_of_shard, slots_of
-from rvq.wire.batch import shard_of
+from rvq.wire.records import shard_of
 from rvq.wire.frames import Member
 
 

@@ -66,6 +66,8 @@ class Receiver:
         self._finished: list[Message] = []
         """Done, and acknowledged with this turn's report."""
         self._hands: list[_Hand] = []
+        self._only: _Hand | None = None
+        """The hand of the only loop that has anything in hand, as of when it last asked for more."""
         self._own_loop: _Loop | None = None
         self._closed = False
         self._reporting = False
@@ -225,6 +227,7 @@ class Receiver:
     def _new_hand(self) -> _Hand:
         hand = _Hand(asyncio.current_task())
         self._hands.append(hand)
+        self._only = None
         return hand
 
     def _settle_hands(self, hand: _Hand) -> None:
@@ -235,6 +238,7 @@ class Receiver:
                 if other.task is hand.task:
                     self._finish(other)
             self._hands = [hand, *(other for other in self._hands if other is not hand and not other.empty)]
+        self._only = hand if len(self._hands) == 1 else None
 
     def _finish(self, hand: _Hand) -> None:
         if hand.message is not None:
@@ -355,11 +359,12 @@ class _Loop:
         # other loop has anything in hand.
         receiver, hand = self._receiver, self._hand
         ahead, before = receiver._ahead, hand.message
-        if ahead and before is not None and receiver._reporting and receiver._hands == [hand]:
+        if ahead and before is not None and receiver._only is hand and receiver._reporting:
             message = ahead[0]
             if message.origin.may_continue(monotonic()):
                 receiver._finished.append(before)
-                hand.message = ahead.popleft()
+                hand.message = message
+                ahead.popleft()
                 return message
         following = await receiver._next(hand)
         if following is None:

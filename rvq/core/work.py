@@ -163,7 +163,8 @@ class Work:
         piece.started = stop = min(start + most, len(piece.places))
         if loaded.plain and not (lane.inherited or lane.segment.keyed):
             # Hot: nothing can be in the way of these.
-            started += make_messages(loaded.read[start:stop], piece, start)
+            bodies = loaded.read if stop - start == len(loaded.read) else loaded.read[start:stop]
+            started += make_messages(bodies, piece, start)
             handed.append((piece, start, stop))
         else:
             begun = self._begin_each(piece, start, loaded.contents(start, stop))

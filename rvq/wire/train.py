@@ -15,12 +15,13 @@ from typing import Any
 
 from rvq.errors import WireError
 from rvq.wire.batch import Batch
-from rvq.wire.codec import DATA_HEADER, MAGIC, read_data_header
+from rvq.wire.codec import DATA_HEADER, MAGIC, UINT_MAX, read_data_header
 from rvq.wire.fragments import Whole
 from rvq.wire.frames import DataFlag, DataHeader, FrameType
 from rvq.wire.records import Content
 
 _START = DATA_HEADER.size
+_new = tuple.__new__
 _DATA = int(FrameType.DATA)
 _RAW_AND_EVEN = frozenset({int(DataFlag.RAW | DataFlag.EVEN), int(DataFlag.RAW | DataFlag.EVEN | DataFlag.PADDED)})
 
@@ -56,13 +57,12 @@ def read_train(datagram: bytes, size: int) -> Train | None:
     if tuple(map(add, firsts[:-1], counts)) != firsts[1:]:
         return None
     # The last one says how far the stream is done and how far it goes.
-    last = read_data_header(datagram[(many - 1) * size :])
-    if last.position < first.position or last.done_to < first.done_to:
+    *_, done_to, position = rows[-1]
+    if not first.position <= position <= UINT_MAX or not first.done_to <= done_to <= UINT_MAX:
         return None
-    count = last.first + last.count - first.first
-    return Train(
-        datagram, size, firsts, counts, first._replace(count=count, done_to=last.done_to, position=last.position)
-    )
+    count = firsts[-1] + counts[-1] - first.first
+    header = _new(DataHeader, (*first[:3], count, *first[4:9], done_to, position))
+    return Train(datagram, size, firsts, counts, header)
 
 
 class Train:
