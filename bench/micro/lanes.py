@@ -8,8 +8,8 @@ from random import Random
 from bench.figures import Figure
 from bench.micro.clock import ns_per_call
 from rvq.core.table import lane_of_shard, slots_of
-from rvq.wire.records import shard_of
 from rvq.wire.frames import Member
+from rvq.wire.records import shard_of
 
 
 def run(quick: bool) -> Iterator[Figure]:

@@ -766,3 +766,70 @@ async def test_cancelled_while_it_closes_it_is_closed(bus: rvq.Bus) -> None:
         async with Worker(bus) as worker:
             await soon(sender.flush())
         assert worker.bodies == [message.body]
+
+
+# --- many at once ---------------------------------------------------------------------------------------------------
+
+
+@on_both_loops
+async def test_messages_retried_or_rejected_in_a_fast_loop_are_settled_that_way(bus: rvq.Bus) -> None:
+    seen: list[int] = []
+    async with rvq.Sender("work", bus=bus) as sender, rvq.Receiver("work", bus=bus) as receiver:
+        await soon(sender.send_many(range(700)))
+        async for message in receiver:
+            seen.append(message.body)
+            if message.body % 7 == 0 and message.attempt == 1:
+                message.retry()
+            elif message.body % 11 == 0:
+                message.reject("odd")
+            if len(seen) == 800:
+                break
+        await until(lambda: receiver.stats.acked + receiver.stats.dead >= 699)
+        assert (receiver.stats.retried, receiver.stats.dead) == (100, 64)
+    assert sorted(seen) == sorted([*range(700), *range(0, 700, 7)])
+    assert sender.undone == 0
+
+
+@on_both_loops
+async def test_of_a_batch_one_is_retried_and_one_rejected_and_the_others_are_done(bus: rvq.Bus) -> None:
+    async with rvq.Sender("work", bus=bus) as sender, rvq.Receiver("work", bus=bus) as receiver:
+        await soon(sender.send_many(range(1000)))
+        got: list[int] = []
+        async for batch in receiver.batches(max=300):
+            got += [message.body for message in batch]
+            for message in batch:
+                if message.body % 100 == 50 and message.attempt == 1:
+                    message.retry()
+                elif message.body % 100 == 51:
+                    message.reject()
+                elif message.body % 100 == 52:
+                    message.ack()
+            if len(got) == 1010:
+                break
+    assert (receiver.stats.retried, receiver.stats.dead, receiver.stats.acked) == (10, 10, 990)
+    assert sorted(got) == sorted([*range(1000), *range(50, 1000, 100)])
+    assert sender.undone == 0
+
+
+async def test_an_error_after_many_messages_leaves_only_the_last_one_open(bus: rvq.Bus) -> None:
+    async with rvq.Sender("work", bus=bus, linger=0.0) as sender:
+        with pytest.raises(ZeroDivisionError):
+            async with rvq.Receiver("work", bus=bus) as receiver:
+                await soon(sender.send_many(range(500)))
+                async for message in receiver:
+                    if message.body == 400:
+                        raise ZeroDivisionError
+        async with Worker(bus) as worker:
+            await soon(sender.flush())
+    assert sorted(worker.bodies) == list(range(400, 500))
+
+
+async def test_what_was_asked_past_counts_as_acknowledged_at_once(bus: rvq.Bus) -> None:
+    async with rvq.Sender("work", bus=bus) as sender, rvq.Receiver("work", bus=bus) as receiver:
+        await soon(sender.send_many(range(100)))
+        count = 0
+        async for _ in receiver:
+            assert receiver.stats.acked == count
+            count += 1
+            if count == 100:
+                break

@@ -64,6 +64,57 @@ async def test_send_many_delivers_everything_once_and_in_order_to_one_receiver(b
     assert worker.bodies == [{"job": n} for n in range(20_000)]
 
 
+@on_both_loops
+async def test_messages_arrive_in_the_order_in_which_they_were_sent_in_whatever_way(bus: rvq.Bus) -> None:
+    sent: list[Any] = []
+    async with rvq.Sender("work", bus=bus) as sender, Worker(bus) as worker:
+        for n in range(2000):
+            if n % 97 == 0:
+                sent += range(n, n + 50)
+                await sender.send_many(range(n, n + 50))
+            body = b"%d" % n if n % 3 else {"n": n}
+            sent.append(body)
+            await sender.send(body, headers={"h": n} if n % 31 == 0 else None)
+            if n == 1000:
+                sent.append(bytes(200_000))
+                await sender.send(bytes(200_000))
+        await soon(sender.flush())
+        await until(lambda: len(worker.messages) == len(sent))
+    assert worker.bodies == sent
+
+
+async def test_what_was_sent_a_moment_ago_counts_at_once(bus: rvq.Bus) -> None:
+    async with rvq.Sender("work", bus=bus) as sender, Worker(bus) as worker:
+        await until(lambda: sender.tables)
+        for n in range(100):
+            await sender.send(n)
+        assert sender.undone == sender.stats.inserted == 100
+        await soon(sender.flush())
+        assert (sender.undone, sender.stats.acked) == (0, 100)
+    assert worker.bodies == list(range(100))
+
+
+async def test_a_bad_message_between_good_ones_harms_only_itself(bus: rvq.Bus) -> None:
+    async with rvq.Sender("work", bus=bus) as sender, Worker(bus) as worker:
+        await sender.send("before")
+        for bad in (object(), {1, 2}, bytes(limits.MESSAGE_BYTES_MAX + 1)):
+            with pytest.raises((rvq.BadMessage, rvq.MessageTooLarge)):
+                await sender.send(bad)
+        await sender.send("after")
+        await soon(sender.flush())
+    assert worker.bodies == ["before", "after"]
+
+
+async def test_a_sender_that_is_closed_in_the_turn_of_its_sends_has_sent_them(bus: rvq.Bus) -> None:
+    async with Worker(bus) as worker:
+        async with rvq.Sender("work", bus=bus) as sender:
+            for n in range(50):
+                await sender.send(n)
+        with pytest.raises(rvq.Closed):
+            await sender.send("too late")
+    assert worker.bodies == list(range(50))
+
+
 async def test_headers_and_keys_arrive(bus: rvq.Bus) -> None:
     async with rvq.Sender("work", bus=bus) as sender, rvq.Receiver("work", bus=bus) as receiver:
         await sender.send("both", key="user-7", headers={"trace": "a1", "n": 3})
