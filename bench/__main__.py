@@ -9,7 +9,7 @@ import time
 from bench.figures import Bench, Outcome, Skipped, keep, machine, table
 from bench.group import death, join, loss, memory, once, stop, tables
 from bench.group.fleet import Trouble
-from bench.micro import acks, codec, lanes, stride
+from bench.micro import acks, codec, instructions, lanes, stride
 from bench.peers import compare, growth, hosts
 
 BENCHES = [
@@ -28,6 +28,7 @@ BENCHES = [
     Bench("stride", "single steps: what a receiver does not touch costs nothing", stride.run),
     Bench("lanes", "single steps: who owns what", lanes.run),
     Bench("acks", "single steps: what is done", acks.run),
+    Bench("instructions", "single steps: instructions, counted by valgrind", instructions.run),
 ]
 
 
@@ -54,7 +55,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--list", action="store_true", help="say what there is")
     args = parser.parse_args(arguments)
     if args.list:
-        print("\n".join(f"{bench.name:<8} {bench.what}" for bench in BENCHES))
+        print("\n".join(f"{bench.name:<12} {bench.what}" for bench in BENCHES))
         return 0
     facts = machine()
     print(" · ".join(f"{name} {value}" for name, value in facts.items() if name != "at"), flush=True)

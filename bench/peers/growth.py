@@ -1,6 +1,6 @@
 """The bench `growth`: what more receivers and more senders do to the rate, to processor time and to control traffic.
 
-Up to sixteen receivers are real processes; above that the simulator counts what every receiver hears.
+Up to sixteen receivers are real processes; up to a thousand, the simulator counts what every receiver hears.
 """
 
 from __future__ import annotations
@@ -16,18 +16,17 @@ from bench.peers import plot
 from bench.peers.crowd import control_bytes_per_s
 from bench.peers.one import Measured, measure
 from bench.peers.systems import Job
+from bench.peers.turns import in_turn
 
 RECEIVERS = (1, 2, 4, 8, 16)
 SENDERS, RECEIVERS_OF_SENDERS = (1, 2, 4, 8), 4
-MEMBERS = (10, 25, 50, 100, 200)
+MEMBERS, MEMBERS_QUICK = (10, 25, 50, 100, 200, 500, 1000), (5, 10)
 ROUNDS, COUNT, SIZE = 3, 1_500_000, 100
 CPU_GROWTH_MOST = 1.25
 """Of the processor time per message of the whole group, from 2 to 8 receivers."""
 LINEAR = 1.15
 """How much faster than linearly control traffic may seem to grow, as there is chance in it."""
 GIGABIT_BYTES = 125_000_000
-WATCHED_S = 2.0
-"""Virtual seconds in which control traffic is counted, once everyone is in."""
 
 
 @dataclass
@@ -51,16 +50,16 @@ def control(runs: list[Measured]) -> float:
 
 
 def run(quick: bool) -> Iterator[Figure]:
-    growth = Growth()
+    growth = Growth({n: [] for n in RECEIVERS}, {n: [] for n in SENDERS})
     count = 20_000 if quick else COUNT
-    for _ in range(1 if quick else ROUNDS):
-        for receivers in RECEIVERS:
+    for round in range(1 if quick else ROUNDS):
+        for receivers in in_turn(RECEIVERS, round):
             job = Job("rvq batches", 1, receivers, count, SIZE)
-            growth.by_receivers.setdefault(receivers, []).append(measure(job))
-        for senders in SENDERS:
+            growth.by_receivers[receivers].append(measure(job))
+        for senders in in_turn(SENDERS, round):
             job = Job("rvq batches", senders, RECEIVERS_OF_SENDERS, count // senders, SIZE)
-            growth.by_senders.setdefault(senders, []).append(measure(job))
-    for members in (5, 10) if quick else MEMBERS:
+            growth.by_senders[senders].append(measure(job))
+    for members in MEMBERS_QUICK if quick else MEMBERS:
         growth.heard[members] = control_bytes_per_s(members)
     yield from _real(growth)
     yield from _simulated(growth)
@@ -77,18 +76,24 @@ def _real(growth: Growth) -> Iterator[Figure]:
         yield Figure(f"{name}: control sent by each receiver", control(runs), "datagrams/s")
     for senders, runs in growth.by_senders.items():
         yield Figure(f"{senders}x{RECEIVERS_OF_SENDERS}: rate of all", rate(runs), "messages/s")
-    grown = cpu(growth.by_receivers[8]) / cpu(growth.by_receivers[2])
+    pairs = zip(growth.by_receivers[8], growth.by_receivers[2], strict=True)
+    grown = median(eight.cpu_s_per_million / two.cpu_s_per_million for eight, two in pairs)
     yield Figure("processor time per message, 8 receivers", grown, "x that of 2", most=CPU_GROWTH_MOST)
 
 
 def _simulated(growth: Growth) -> Iterator[Figure]:
     for members, bytes_per_s in growth.heard.items():
-        yield Figure(f"{members} members: control heard by each", bytes_per_s / 1000, "kB/s")
-    small, large = sorted(growth.heard)[-2:]
+        yield Figure(f"{members:,} members: control heard by each", bytes_per_s / 1000, "kB/s")
+    *_, small, large = sizes = sorted(growth.heard)
+    for start in sorted({sizes[0], small}):
+        yield _linear(growth, start, large)
+    percent = 100 * growth.heard[large] / GIGABIT_BYTES
+    yield Figure(f"{large:,} members: control heard by each", percent, "% of a gigabit", most=1)
+
+
+def _linear(growth: Growth, small: int, large: int) -> Figure:
     faster = growth.heard[large] / growth.heard[small] / (large / small)
-    yield Figure(f"from {small} to {large} members: control grows", faster, "x as fast as linearly", most=LINEAR)
-    at_thousand = growth.heard[large] * 1000 / large
-    yield Figure("1,000 members, if it goes on so", 100 * at_thousand / GIGABIT_BYTES, "% of a gigabit", most=1)
+    return Figure(f"from {small:,} to {large:,} members: control grows", faster, "x as fast as linearly", most=LINEAR)
 
 
 def _keep(growth: Growth) -> None:

@@ -30,6 +30,7 @@ def draw_peers(comparison: Comparison, path: Path) -> Iterator[Path]:
     colours = [OURS if name.startswith("rvq") else BARE if name.startswith("bare") else THEIRS for name in names]
     rates = [comparison.rate(name) / 1e6 for name in names]
     _bars(axes[0][0], labels, rates, colours, "million messages/s, 100 B (more is better)", "{:.2f}")
+    _mixed(axes[0][0], names, comparison)
     rates = [comparison.rate(name, size=1024) / 1e6 for name in names]
     _bars(axes[0][1], labels, rates, colours, "million messages/s, 1 KiB (more is better)", "{:.2f}")
     cpus = [comparison.cpu(name) for name in names]
@@ -37,6 +38,17 @@ def draw_peers(comparison: Comparison, path: Path) -> Iterator[Path]:
     _latencies(axes[1][1], comparison)
     figure.suptitle("1 sender, 3 receivers, loopback, every message verified once", fontsize=12)
     yield from _save(plt, figure, path)
+
+
+def _mixed(axis: Any, names: list[str], comparison: Comparison) -> None:
+    from bench.peers.compare import IN_MIXED, SPREAD
+
+    places = [place for place, name in enumerate(names) if name in IN_MIXED]
+    rates = [comparison.rate(names[place], spread=SPREAD) / 1e6 for place in places]
+    under = [place - 0.3 for place in places]  # the number of the bar stays readable
+    axis.plot(rates, under, "d", color="#24292f", markersize=5, label="50 to 150 B, mixed")
+    axis.legend(fontsize=8, frameon=False, loc="lower right")
+    axis.set_xlim(0, max(axis.get_xlim()[1], max(rates, default=0) * 1.15))
 
 
 def _latencies(axis: Any, comparison: Comparison) -> None:
@@ -69,36 +81,68 @@ def _plain(axis: Any, most: float) -> None:
 
 
 def draw_growth(growth: Growth, path: Path) -> Iterator[Path]:
-    """Against the number of receivers, of senders, and of members in the simulator."""
-    from bench.peers.growth import control, cpu, rate
+    """Rate, processor time and control traffic against receivers and senders, and in the simulator to the end."""
+    from bench.peers.growth import RECEIVERS_OF_SENDERS, control, cpu, rate
 
     plt = _pyplot()
-    figure, axes = plt.subplots(2, 2, figsize=(11, 7))
-    receivers = growth.by_receivers
-    rates = {n: rate(runs) / 1e6 for n, runs in receivers.items()}
-    _line(axes[0][0], rates, "receivers of one sender", "million messages/s")
-    senders = {n: rate(runs) / 1e6 for n, runs in growth.by_senders.items()}
-    _line(axes[0][1], senders, "senders to four receivers", "million messages/s, all together")
-    cpus = {n: cpu(runs) for n, runs in receivers.items()}
-    _line(axes[1][0], cpus, "receivers of one sender", "processor seconds per million messages")
-    other = axes[1][0].twinx()
-    other.plot(list(receivers), [control(runs) for runs in receivers.values()], "o--", color=THEIRS)
-    other.set_ylabel("control datagrams/s sent by each (dashed)", fontsize=9)
-    other.set_ylim(bottom=0)
-    heard = {n: value / 1000 for n, value in growth.heard.items()}
-    _line(axes[1][1], heard, "members, in the simulator", "kB/s of control heard by each")
-    figure.suptitle("rvq as the group grows (100 B, send_many -> batches())", fontsize=12)
+    figure, axes = plt.subplots(2, 3, figsize=(14, 7.5))
+    receivers, senders = growth.by_receivers, growth.by_senders
+    of_one, to_some = "receivers of one sender", f"senders to {RECEIVERS_OF_SENDERS} receivers"
+    _line(axes[0][0], {n: rate(runs) / 1e6 for n, runs in receivers.items()}, of_one, "million messages/s")
+    _line(axes[0][1], {n: rate(runs) / 1e6 for n, runs in senders.items()}, to_some, "million messages/s, all together")
+    _line(axes[0][2], {n: cpu(runs) for n, runs in receivers.items()}, of_one, "processor s per million, all processes")
+    sent = "control datagrams/s sent by each receiver"
+    _line(axes[1][0], {n: control(runs) for n, runs in receivers.items()}, of_one, sent)
+    _line(axes[1][1], {n: control(runs) for n, runs in senders.items()}, to_some, sent)
+    _heard(axes[1][2], growth.heard)
+    figure.suptitle("rvq as the group grows: real processes on loopback (100 B, send_many -> batches())", fontsize=12)
     yield from _save(plt, figure, path)
 
 
 def _line(axis: Any, points: dict[int, float], x: str, y: str) -> None:
     axis.plot(list(points), list(points.values()), "o-", color=OURS)
+    for place, value in points.items():
+        text = f"{value:.2f}" if value < 10 else f"{value:,.0f}"
+        axis.annotate(text, (place, value), (0, 7), textcoords="offset points", ha="center", fontsize=8)
     axis.set_xlabel(x, fontsize=9)
-    axis.set_ylabel(y, fontsize=9)
-    axis.set_ylim(0, max(points.values()) * 1.15)
-    axis.set_xlim(left=0)
+    axis.set_title(y, fontsize=9, loc="left")
+    axis.set_xscale("log", base=2)
+    axis.set_xticks(list(points), [str(place) for place in points])
+    axis.minorticks_off()
+    axis.margins(x=0.1)
+    axis.set_ylim(0, max(*points.values(), 1e-9) * 1.2)
+    _grid(axis)
+
+
+def _heard(axis: Any, heard: dict[int, float]) -> None:
+    """On logarithmic axes a straight line of slope 1 is linear growth."""
+    from bench.peers.growth import GIGABIT_BYTES
+
+    sizes = sorted(heard)
+    values = [heard[members] / 1000 for members in sizes]
+    axis.plot(sizes, values, "o-", color=OURS, label="heard")
+    linear = [values[0] * members / sizes[0] for members in sizes]
+    axis.plot(sizes, linear, ":", color="#57606a", label=f"linear from {sizes[0]}")
+    axis.axhline(GIGABIT_BYTES / 100 / 1000, color="#cf222e", linewidth=1, label="1 % of a gigabit")
+    for members, value in zip(sizes, values, strict=True):
+        text = f"{value:,.3g}"
+        axis.annotate(text, (members, value), (5, -10), textcoords="offset points", ha="left", fontsize=8)
+    axis.set_xlabel("receivers, in the simulator (default timings)", fontsize=9)
+    axis.set_title("kB/s of control heard by each receiver", fontsize=9, loc="left")
+    axis.set_xscale("log")
+    axis.set_yscale("log")
+    axis.set_xticks(sizes, [f"{members:,}" for members in sizes])
+    axis.minorticks_off()
+    axis.margins(x=0.15)
+    axis.legend(fontsize=8, frameon=False, loc="upper left")
+    axis.set_ylim(min(values) / 3, max(GIGABIT_BYTES / 1e5, *values) * 12)
+    _grid(axis)
+
+
+def _grid(axis: Any) -> None:
+    axis.tick_params(labelsize=8)
     axis.grid(alpha=0.25)
-    axis.spines[["top"]].set_visible(False)
+    axis.spines[["top", "right"]].set_visible(False)
 
 
 def _pyplot() -> Any:
