@@ -117,10 +117,19 @@ def table(outcome: Outcome) -> str:
     return "\n".join([f"{head} ({outcome.seconds:.1f} s)", *lines])
 
 
-def keep(outcomes: Iterable[Outcome], folder: Path = RESULTS) -> Path:
-    """All of them as JSON, in a file of this run."""
-    folder.mkdir(exist_ok=True)
-    path = folder / f"{time.strftime('%Y%m%d-%H%M%S')}.json"
-    benches = [asdict(outcome) | {"good": outcome.good} for outcome in outcomes]
-    path.write_text(json.dumps({"machine": machine(), "benches": benches}, indent=1) + "\n")
+def keep(outcomes: Iterable[Outcome], facts: dict[str, Any]) -> Path:
+    """All of them as JSON, in a file of this run; `facts` are the machine's before it: its load is then not ours."""
+    return keep_json("", {"machine": facts, "benches": [_as_dict(outcome) for outcome in outcomes]})
+
+
+def _as_dict(outcome: Outcome) -> dict[str, Any]:
+    figures = [asdict(figure) | {"good": figure.good} for figure in outcome.figures]
+    return asdict(outcome) | {"figures": figures, "good": outcome.good}
+
+
+def keep_json(name: str, content: dict[str, Any]) -> Path:
+    """In the folder of results, by the time of day."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    path = RESULTS / f"{time.strftime('%Y%m%d-%H%M%S')}{name}.json"
+    path.write_text(json.dumps(content, indent=1) + "\n")
     return path

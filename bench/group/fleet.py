@@ -105,13 +105,13 @@ class Worker:
 
     @property
     def rss_bytes(self) -> int:
-        """The most that it ever had in memory; 0 if it is gone."""
+        """The most that it ever had in memory. One that has ended has said so; if not, that is Trouble."""
         try:
             status = Path(f"/proc/{self.process.pid}/status").read_text()
         except OSError:
-            return 0
-        line = next((line for line in status.splitlines() if line.startswith("VmHWM:")), "VmHWM: 0 kB")
-        return int(line.split()[1]) * 1024
+            status = ""
+        line = next((line for line in status.splitlines() if line.startswith("VmHWM:")), None)
+        return (int(line.split()[1]) if line else int(self.stats["rss_kib"])) * 1024
 
     def signal(self, number: signal.Signals) -> float:
         """When it was sent."""

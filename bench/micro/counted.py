@@ -1,4 +1,6 @@
-"""The steps whose instructions are counted, and the program that takes them: `python -m bench.micro.counted SHARE`.
+"""The steps whose instructions are counted, and the program that takes them.
+
+`python -m bench.micro.counted SHARE STEP…`: so much of the usual number of calls, of the steps of these names.
 
 It says by a system call that nobody else makes where one step ends and the next begins; what counts the instructions
 listens for that.
@@ -23,12 +25,13 @@ WARM_UP = 20
 
 @dataclass(frozen=True)
 class Step:
-    """`messages` are those of one call; `calls`, how many are counted in the smaller of two runs."""
+    """`parts` are the messages or reports of one call; `calls`, how many are counted in the smaller of two runs."""
 
     what: str
     call: Callable[[], object]
-    messages: int = 1
+    parts: int = 1
     calls: int = 20
+    part: str = "message"
 
 
 def steps() -> list[Step]:
@@ -58,7 +61,7 @@ def steps() -> list[Step]:
         Step("lanes: slots of 100 members", lambda: lanes.slots_of.__wrapped__(members)),
         Step("acks: done in order", lambda: acks._merge(in_order), acks.COUNT, calls=5),
         Step("acks: done in any order", lambda: acks._merge(shuffled), acks.COUNT, calls=5),
-        Step("acks: a sender takes a report, of 5 receivers", lambda: acks._reports(5), 10 * 5),
+        Step("acks: a sender takes a report, of 5 receivers", lambda: acks._reports(5), 10 * 5, part="report"),
     ]
 
 
@@ -90,4 +93,5 @@ def mark() -> None:
 if __name__ == "__main__":
     gc.disable()
     for each in steps():
-        take(each, float(sys.argv[1]))
+        if each.what in sys.argv[2:]:
+            take(each, float(sys.argv[1]))

@@ -26,16 +26,16 @@ _PARTS_OF_STEP = 3
 
 def run(quick: bool) -> Iterator[Figure]:
     if not shutil.which("valgrind"):
-        raise Skipped("needs valgrind (apt-get install valgrind, or tools/system-packages)")
+        raise Skipped("needs valgrind (apt-get install valgrind)")
     share = SHARE_QUICK if quick else 1.0
-    for step, count in zip(steps(), per_call(count_parts(share), share), strict=True):
-        unit = "instructions" if step.messages == 1 else "instructions/message"
-        yield Figure(step.what, count / step.messages, unit)
+    counted = steps()
+    for step, count in zip(counted, per_call(counted, count_parts(counted, share), share), strict=True):
+        unit = "instructions" if step.parts == 1 else f"instructions/{step.part}"
+        yield Figure(step.what, count / step.parts, unit)
 
 
-def per_call(parts: list[int], share: float) -> list[float]:
+def per_call(counted: list[Step], parts: list[int], share: float) -> list[float]:
     """Of each step."""
-    counted: list[Step] = steps()
     if len(parts) != _PARTS_OF_STEP * len(counted):
         raise Trouble(f"callgrind wrote {len(parts)} parts, not {_PARTS_OF_STEP} of each of {len(counted)} steps")
     singles, doubles = parts[1::_PARTS_OF_STEP], parts[2::_PARTS_OF_STEP]
@@ -45,12 +45,12 @@ def per_call(parts: list[int], share: float) -> list[float]:
     ]
 
 
-def count_parts(share: float) -> list[int]:
+def count_parts(counted: list[Step], share: float) -> list[int]:
     """Instructions from the start to the first mark, from there to the second, and so on. Raises Trouble."""
     with tempfile.TemporaryDirectory(prefix="rvq-bench-") as folder:
         out = Path(folder) / "out"
         valgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", f"--dump-before={MARK}"]
-        command = [*valgrind, sys.executable, "-m", "bench.micro.counted", str(share)]
+        command = [*valgrind, sys.executable, "-m", "bench.micro.counted", str(share), *(step.what for step in counted)]
         # Hashes of strings and their places in dictionaries are the same each time.
         environment = os.environ | {"PYTHONHASHSEED": "0"}
         try:

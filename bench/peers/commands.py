@@ -11,10 +11,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from bench.group.fleet import ROOT, Trouble, free_port
-from bench.peers.board import bind_to_parent, cpu_seconds
+from bench.peers.board import bind_to, cpu_seconds
 
 LISTENERS = 3
 LABEL = "bench"
@@ -41,8 +42,8 @@ def measure_lines(count: int) -> Lines:
         seconds = time.monotonic() - began
         for listener in listeners:
             listener.send_signal(signal.SIGTERM)
-        for listener in listeners:
-            memory_kib = max(memory_kib, _wait(listener, LEAVE_S_MAX, Path(folder) / "send.err"))
+        for number, listener in enumerate(listeners):
+            memory_kib = max(memory_kib, _wait(listener, LEAVE_S_MAX, Path(folder) / f"{number}.err"))
         printed = [(Path(folder) / f"{number}.out").read_text().splitlines() for number in range(LISTENERS)]
     return Lines(seconds, _wrong(lines, sorted(line for one in printed for line in one)), memory_kib / 1024)
 
@@ -80,7 +81,7 @@ def _start(command: str, port: int, stdin: int, stdout: int, stderr: int) -> sub
         stdin=stdin,
         stdout=stdout,
         stderr=stderr,
-        preexec_fn=bind_to_parent,
+        preexec_fn=partial(bind_to, os.getpid()),
     )
 
 
@@ -129,11 +130,15 @@ def measure_idle(seconds: float) -> dict[str, float]:
         for role, use in _USES.items():
             program = _PROGRAM.format(port=port, use=use)
             command = [sys.executable, "-c", program]
-            processes[role] = subprocess.Popen(command, cwd=ROOT, preexec_fn=bind_to_parent)
+            processes[role] = subprocess.Popen(command, cwd=ROOT, preexec_fn=partial(bind_to, os.getpid()))
         time.sleep(3.0)  # until both have started, met, and are done with the one message
         before = {role: cpu_seconds(process.pid) for role, process in processes.items()}
         time.sleep(seconds)
-        return {role: 100 * (cpu_seconds(process.pid) - before[role]) / seconds for role, process in processes.items()}
+        taken = {role: cpu_seconds(process.pid) - before[role] for role, process in processes.items()}
+        for role, process in processes.items():
+            if process.poll() is not None:  # the dead take no time either
+                raise Trouble(f"the idle {role} ended early, with exit code {process.returncode}")
+        return {role: 100 * cpu / seconds for role, cpu in taken.items()}
     finally:
         for process in processes.values():
             _end(process)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar
 
-from bench.figures import RESULTS, Figure, machine
+from bench.figures import Figure, keep_json, machine
+from bench.group.fleet import Trouble
 from bench.peers import plot
 from bench.peers.commands import measure_idle, measure_lines
 from bench.peers.one import Measured, measure
@@ -25,6 +24,8 @@ SPREAD = 50
 MAIN = (1, 3)
 OTHER_SHAPES = ((1, 1), (3, 3), (1, 8), (10, 10))
 IN_OTHER_SHAPES = ("rvq batches", "Redis lists", "pyzmq")
+"""In every round. The others run in these shapes once, and not in the largest."""
+LARGEST = OTHER_SHAPES[-1]
 IN_MIXED = ("rvq batches", "Redis lists", "pyzmq", "bare multicast")
 LATENCY = ("rvq each", "pyzmq uvloop", "bare multicast")
 LATENCY_RATE, LATENCY_COUNT = 5000.0, 6000
@@ -32,8 +33,10 @@ LINES, LINES_PER_S_LEAST = 1_000_000, 300_000
 IDLE_S = 5.0
 
 BATCHES_LEAST = {"Redis lists": 2.0, "pyzmq": 4.0, "nats-py": 8.0, "Redis Streams": 20.0, "bare multicast": 0.5}
+RVQ = ("rvq batches", "rvq each")
 EACH_LEAST = {"pyzmq": 1.0, "pyzmq uvloop": 5.0}
 
+Key = TypeVar("Key")
 Shape = tuple[int, int]
 """Senders, receivers."""
 Case = tuple[str, int, int, int, int]
@@ -45,6 +48,7 @@ class Comparison:
 
     def __init__(self, quick: bool) -> None:
         self.quick = quick
+        self.machine = machine()  # before anything is measured: its load is not ours
         self.runs: dict[Case, list[Measured]] = {}
         self.latency: dict[str, list[Measured]] = {}
         self.skipped = {name: system.missing for name, system in SYSTEMS.items() if system.missing}
@@ -57,20 +61,43 @@ class Comparison:
                 self._servers[name] = stack.enter_context(Server(name))
             for round in range(1 if self.quick else ROUNDS):
                 for case in self.order(round):
-                    self.runs.setdefault(case, []).append(measure(self._job(case)))
+                    self._measure(case[0], self.runs, case, self._job(case))
                 for name in in_turn(self.installed(LATENCY), round):
-                    self.latency.setdefault(name, []).append(measure(self._latency_job(name)))
+                    self._measure(name, self.latency, name, self._latency_job(name))
 
-    def cases(self) -> Iterator[list[Case]]:
+    def _measure(self, name: str, runs: dict[Key, list[Measured]], key: Key, job: Job) -> None:
+        if name in self.skipped:
+            return
+        try:
+            runs.setdefault(key, []).append(measure(job))
+        except Trouble as trouble:
+            if name.startswith("rvq"):
+                raise
+            self._give_up(name, str(trouble))
+
+    def _give_up(self, name: str, why: str) -> None:
+        """A peer that fails costs the others nothing. Without it from now on, and without what was measured of it."""
+        self.skipped[name] = f"failed: {why}"
+        self.systems = [system for system in self.systems if system.name != name]
+        for case in [case for case in self.runs if case[0] == name]:
+            del self.runs[case]
+        self.latency.pop(name, None)
+
+    def cases(self, round: int) -> Iterator[list[Case]]:
         """Those that are compared with each other, and so run soon after each other, together."""
         for size in SIZES:
             yield [(system.name, *MAIN, size, 0) for system in self.systems]
-            names = IN_OTHER_SHAPES if size == SIZES[0] else IN_OTHER_SHAPES[:1]
-            yield [(name, *shape, size, 0) for shape in OTHER_SHAPES for name in self.installed(names)]
+            for shape in OTHER_SHAPES:
+                yield [(name, *shape, size, 0) for name in self._in_shape(shape, size, round)]
         yield [(name, *MAIN, SIZES[0], SPREAD) for name in self.installed(IN_MIXED)]
 
+    def _in_shape(self, shape: Shape, size: int, round: int) -> list[str]:
+        if round == 0 and shape != LARGEST:
+            return [system.name for system in self.systems]
+        return self.installed(IN_OTHER_SHAPES if size == SIZES[0] else IN_OTHER_SHAPES[:1])
+
     def order(self, round: int) -> list[Case]:
-        return [case for together in self.cases() for case in in_turn(together, round)]
+        return [case for together in self.cases(round) for case in in_turn(together, round)]
 
     def installed(self, names: Iterable[str]) -> list[str]:
         return [name for name in names if name not in self.skipped]
@@ -107,8 +134,8 @@ class Comparison:
         cases = ((name, *MAIN, size, spread) for name in (rvq, peer))
         return _ratio(*(map(_rate, self.runs[case]) for case in cases))
 
-    def cpus(self, rvq: str, peer: str, spread: int = 0) -> float:
-        cases = ((name, *MAIN, SIZES[0], spread) for name in (rvq, peer))
+    def cpus(self, rvq: str, peer: str, size: int = SIZES[0], spread: int = 0) -> float:
+        cases = ((name, *MAIN, size, spread) for name in (rvq, peer))
         return _ratio(*((run.cpu_s_per_million for run in self.runs[case]) for case in cases))
 
     def shapes(self, name: str, shape: Shape, size: int = SIZES[0]) -> float:
@@ -133,8 +160,16 @@ class Comparison:
 
     def as_dict(self) -> dict[str, Any]:
         return {
-            "machine": machine(),
+            "machine": self.machine,
             "skipped": self.skipped,
+            "ratios": [
+                {"rvq": rvq, "peer": system.name, "senders": MAIN[0], "receivers": MAIN[1], "bytes": size}
+                | {"rate": self.rates(rvq, system.name, size), "cpu": self.cpus(rvq, system.name, size)}
+                for size in SIZES
+                for rvq in RVQ
+                for system in self.systems
+                if system.name != rvq
+            ],
             "rates": [
                 {"system": name, "senders": senders, "receivers": receivers, "bytes": size, "spread": spread}
                 | {"runs": [asdict(run) for run in runs]}
@@ -156,14 +191,14 @@ def run(quick: bool) -> Iterator[Figure]:
     comparison = Comparison(quick)
     comparison.measure()
     print("\n".join(["", *lines_of(comparison)]), flush=True)
+    for path in keep(comparison):
+        print(f"kept in {path}", flush=True)
     yield Figure("peers: lost, repeated or invented", comparison.wrong, most=0)
     yield from _ratios(comparison)
     yield from _latencies(comparison)
     ten = comparison.shapes("rvq batches", (10, 10))
     yield Figure("rvq batches: 10x10 of the rate of 1x3", 100 * ten, "%", least=80)
     yield from _commands(quick)
-    for path in keep(comparison):
-        print(f"kept in {path}", flush=True)
 
 
 def _ratios(comparison: Comparison) -> Iterator[Figure]:
@@ -213,9 +248,9 @@ def lines_of(comparison: Comparison) -> Iterator[str]:
     head = ["", "100 B mixed msgs/s", "CPU s/M", "batches is", "of its own 100 B"]
     yield from _aligned([head, *(_mixed_row(comparison, name) for name in comparison.installed(IN_MIXED))])
     yield ""
-    yield "other shapes, msgs/s of all senders together and CPU s/M"
+    yield f"other shapes, msgs/s of all senders together and CPU s/M (once, but {', '.join(IN_OTHER_SHAPES)} as above)"
     shapes = [(shape, size) for size in SIZES for shape in (MAIN, *OTHER_SHAPES)]
-    names = comparison.installed(IN_OTHER_SHAPES)
+    names = [system.name for system in comparison.systems]
     yield from _aligned([["", *names], *(_shape_row(comparison, shape, size, names) for shape, size in shapes)])
     for name, why in comparison.skipped.items():
         yield f"skipped: {name}: {why}"
@@ -225,7 +260,7 @@ def _row(comparison: Comparison, system: System) -> list[str]:
     row = [system.what]
     for size in SIZES:
         row += [f"{comparison.rate(system.name, size=size):,.0f}", f"{comparison.cpu(system.name, size=size):.2f}"]
-        row += [f"{comparison.rates(rvq, system.name, size):.2f} x" for rvq in ("rvq batches", "rvq each")]
+        row += [f"{comparison.rates(rvq, system.name, size):.2f} x" for rvq in RVQ]
     return row
 
 
@@ -260,9 +295,7 @@ def _aligned(rows: list[list[str]]) -> Iterator[str]:
 
 def keep(comparison: Comparison) -> Iterator[str]:
     """All figures, and a plot of them if there is matplotlib."""
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{time.strftime('%Y%m%d-%H%M%S')}-peers.json"
-    path.write_text(json.dumps(comparison.as_dict(), indent=1) + "\n")
+    path = keep_json("-peers", comparison.as_dict())
     yield str(path)
     try:
         yield from map(str, plot.draw_peers(comparison, path.with_suffix("")))

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from unittest.mock import patch
 
+from bench.group.fleet import Trouble
 from rvq.core.machine import Datagram, Route
 from rvq.sim import World
 from rvq.wire.codec import decode_control
@@ -24,13 +25,16 @@ TURN_S = 0.005
 WATCHED_S = 1.0
 """Virtual seconds in which control traffic is counted, once everyone is in: five heartbeats of each."""
 
+HEADERS_BYTES = 20 + 8 + 38
+"""What a datagram takes on a wire beyond its own bytes: IP, UDP, and Ethernet with its preamble and the gap after."""
+
 GATHERED_S_MAX = 30.0
 DECODED_MAX = 4096
 """Datagrams that are remembered as decoded. What is said in a turn is read in that turn."""
 
 
 def control_bytes_per_s(members: int, seed: int = 1) -> float:
-    """What each receiver hears besides data, while one sender sends a little."""
+    """What each receiver hears besides data, headers included, while one sender sends a little."""
     world = World(seed=seed)
     world.sender("work", messages=100_000, rate=50)
     for _ in range(members):
@@ -58,7 +62,7 @@ def _gather(world: World, members: int) -> None:
     sender = world.senders[0].machine
     while _in_force(sender) < members:
         if world.now > GATHERED_S_MAX:
-            raise RuntimeError(f"{_in_force(sender)} of {members} receivers are in after {world.now:g} virtual seconds")
+            raise Trouble(f"{_in_force(sender)} of {members} receivers are in after {world.now:g} virtual seconds")
         world.run(until=world.now + 0.05)
 
 
@@ -84,12 +88,12 @@ class Ear:
         others: list[Datagram] = []
         for target, datagram in outgoing:
             if target is Route.CONTROL:
-                self.bytes += everyone * len(datagram)
+                self.bytes += everyone * (HEADERS_BYTES + len(datagram))
                 if not self._said:
                     self._world.after(TURN_S, self._hand_over)
                 self._said.append((source, [datagram]))
             else:
-                self.bytes += len(datagram) if target in self._receivers else 0
+                self.bytes += HEADERS_BYTES + len(datagram) if target in self._receivers else 0
                 others.append((target, datagram))
         if others:
             self._carry(source, others)

@@ -5,13 +5,12 @@ Up to sixteen receivers are real processes; up to a thousand, the simulator coun
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from statistics import median
+from typing import Any
 
-from bench.figures import RESULTS, Figure, machine
+from bench.figures import Figure, keep_json, machine
 from bench.peers import plot
 from bench.peers.crowd import control_bytes_per_s
 from bench.peers.one import Measured, measure
@@ -34,7 +33,22 @@ class Growth:
     by_receivers: dict[int, list[Measured]] = field(default_factory=dict)
     by_senders: dict[int, list[Measured]] = field(default_factory=dict)
     heard: dict[int, float] = field(default_factory=dict)
-    """Members to bytes of control that each hears per second."""
+    """Members to bytes of control that each hears per second, on the wire."""
+    machine: dict[str, Any] = field(default_factory=machine)
+    """Before anything was measured."""
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "machine": self.machine,
+            "by_receivers": {n: _summary(runs) for n, runs in self.by_receivers.items()},
+            "by_senders": {n: _summary(runs) for n, runs in self.by_senders.items()},
+            "control_bytes_per_s_heard": self.heard,
+        }
+
+
+def _summary(runs: list[Measured]) -> dict[str, Any]:
+    medians = {"rate": rate(runs), "cpu_s_per_million": cpu(runs), "control_per_s": control(runs)}
+    return medians | {"wrong": sum(run.wrong for run in runs), "runs": [asdict(run) for run in runs]}
 
 
 def rate(runs: list[Measured]) -> float:
@@ -97,14 +111,7 @@ def _linear(growth: Growth, small: int, large: int) -> Figure:
 
 
 def _keep(growth: Growth) -> None:
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{time.strftime('%Y%m%d-%H%M%S')}-growth.json"
-    figures = {
-        "by_receivers": {n: [rate(runs), cpu(runs), control(runs)] for n, runs in growth.by_receivers.items()},
-        "by_senders": {n: [rate(runs), cpu(runs), control(runs)] for n, runs in growth.by_senders.items()},
-        "control_bytes_per_s_heard": growth.heard,
-    }
-    path.write_text(json.dumps({"machine": machine()} | figures, indent=1) + "\n")
+    path = keep_json("-growth", growth.as_dict())
     print(f"kept in {path}", flush=True)
     try:
         for drawn in plot.draw_growth(growth, path.with_suffix("")):

@@ -26,18 +26,25 @@ def hosts(names: Sequence[str], *, whole: bool = True) -> Iterator[list[str]]:
     each is cut off before it leaves its host, as by a network card that cannot do it.
     """
     try:
-        check_tools()
+        check_tools("ip")
         network = Network("hosts")
     except Unavailable as reason:
         raise Skipped(str(reason)) from reason
+    try:
+        yield _add_hosts(network, names, whole)
+    finally:
+        network.remove()
+
+
+def _add_hosts(network: Network, names: Sequence[str], whole: bool) -> list[str]:
     try:
         network.add_hosts(names)
         namespaces = [network.on(name)[-1] for name in names]
         for namespace in namespaces:
             run("ip", "-netns", namespace, "link", "set", "eth0", "mtu", "1500", *_segments(whole))
-        yield namespaces
-    finally:
-        network.remove()
+    except RuntimeError as error:
+        raise Skipped(f"no such hosts here: {error}") from error
+    return namespaces
 
 
 def _segments(whole: bool) -> list[str]:

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from bench.group.fleet import ROOT, Trouble, free_port, judge, percentile
-from bench.peers.board import NAP_S, Board, Tally, bind_to_parent, cpu_seconds, make_bodies, numbers_in
+from bench.peers.board import NAP_S, Board, Tally, bind_to, cpu_seconds, make_bodies, numbers_in
 from bench.peers.namespaces import enter_namespace
 from bench.peers.servers import free_tcp_port
 from bench.peers.systems import SYSTEMS, Job
@@ -90,13 +90,13 @@ class Processes:
         self.until("not ready", READY_S_MAX, lambda: all(map(self.board.is_ready, range(len(self.pids)))))
 
     def _fork(self, work: Callable[[], None]) -> None:
-        pid = os.fork()
+        parent, pid = os.getpid(), os.fork()
         if pid:
             self.pids.append(pid)
             return
         code = 1
         try:
-            bind_to_parent()
+            bind_to(parent)
             if self.job.namespaces:
                 enter_namespace(self.job.namespaces[len(self.pids)])
             work()

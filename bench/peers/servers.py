@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
 from bench.group.fleet import Trouble
-from bench.peers.board import bind_to_parent
+from bench.peers.board import bind_to
 from bench.peers.systems.system import find_server
 
 START_S_MAX = 20.0
@@ -32,7 +34,7 @@ class Server:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                preexec_fn=bind_to_parent,
+                preexec_fn=partial(bind_to, os.getpid()),
             )
         self.pid = self._process.pid
 

@@ -40,13 +40,16 @@ def run(*words: str, given: str | None = None) -> str:
     return done.stdout
 
 
-def check_tools() -> None:
-    """Raises Unavailable."""
+PACKAGES = {"ip": "iproute2", "nft": "nftables"}
+
+
+def check_tools(*tools: str) -> None:
+    """These, or all. Raises Unavailable."""
     if os.geteuid() != 0:
         raise Unavailable("needs root, for network namespaces")
-    for tool, package in (("ip", "iproute2"), ("nft", "nftables")):
+    for tool in tools or PACKAGES:
         if not shutil.which(tool, path=_path()):
-            raise Unavailable(f"needs the {tool} command (apt-get install {package}, or tools/system-packages)")
+            raise Unavailable(f"needs the {tool} command (apt-get install {PACKAGES[tool]}, or tools/system-packages)")
 
 
 class Network:
