@@ -67,11 +67,12 @@ class Worker:
 
     def _read(self) -> None:
         assert self.process.stdout is not None
-        for line in os.fdopen(os.dup(self.process.stdout.fileno()), "r"):
-            event, at, *words = line.rstrip("\n").split(" ", 2)
-            with self._news:
-                self._lines.append(Said(event, float(at), words))
-                self._news.notify_all()
+        with os.fdopen(os.dup(self.process.stdout.fileno()), "r") as lines:
+            for line in lines:
+                event, at, *words = line.rstrip("\n").split(" ", 2)
+                with self._news:
+                    self._lines.append(Said(event, float(at), words))
+                    self._news.notify_all()
         with self._news:
             self._ended = True
             self._news.notify_all()

@@ -173,13 +173,15 @@ def run_here(job: Job) -> Measured:
     SYSTEMS[job.system].prepare(job)
     with tempfile.TemporaryDirectory(prefix="rvq-bench-") as folder:
         processes = Processes(job, Path(folder))
-        processes.start()
-        cpu_before, began = processes.cpu_seconds(), time.monotonic()
-        processes.board.say_go()
-        processes.until("not done", MEASURED_S_MAX, lambda: processes.all_done)
-        cpu = {role: (s - cpu_before[role]) / job.total * 1e6 for role, s in processes.cpu_seconds().items()}
-        seconds = processes.last_at - began
-        processes.stop()
+        try:
+            processes.start()
+            cpu_before, began = processes.cpu_seconds(), time.monotonic()
+            processes.board.say_go()
+            processes.until("not done", MEASURED_S_MAX, lambda: processes.all_done)
+            cpu = {role: (s - cpu_before[role]) / job.total * 1e6 for role, s in processes.cpu_seconds().items()}
+            seconds = processes.last_at - began
+        finally:
+            processes.stop()
         noted = [numbers_in(processes.log_of(number)) for number in range(job.receivers)]
     # The latency of the first tenth is that of a system that still warms up.
     latencies = [us for one in noted for us in latencies_us(one[len(one) // 10 :])] if job.rate else []
