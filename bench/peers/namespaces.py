@@ -59,5 +59,8 @@ def enter_namespace(name: str) -> None:
         if libc.setns(descriptor, _CLONE_NEWNET):
             number = ctypes.get_errno()
             raise OSError(number, f"cannot enter the network namespace {name}: {os.strerror(number)}")
+        # The machine may have an eth0 of its own: whoever is not where it should be must not send a byte.
+        if not os.path.samestat(os.fstat(descriptor), os.stat("/proc/thread-self/ns/net")):
+            raise RuntimeError(f"not in the network namespace {name}")
     finally:
         os.close(descriptor)
