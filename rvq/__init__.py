@@ -6,20 +6,39 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rvq.aio.consume import consume
     from rvq.aio.receiver import Receiver
     from rvq.aio.sender import Sender
     from rvq.bus import Bus
+    from rvq.core.retries import Backoff
     from rvq.core.stats import Stats
     from rvq.core.table import TableView
-    from rvq.errors import BadLabel, BadMessage, BusError, Closed, MessageTooLarge, NotDelivered, RvqError
+    from rvq.dead import DeadLetter
+    from rvq.errors import (
+        AlreadyDone,
+        BadLabel,
+        BadMessage,
+        BusError,
+        Closed,
+        LedgerError,
+        MessageTooLarge,
+        NotDelivered,
+        RvqError,
+    )
+    from rvq.ledger.ledger import Ledger
     from rvq.message import Message
 
 __all__ = [
+    "AlreadyDone",
+    "Backoff",
     "BadLabel",
     "BadMessage",
     "Bus",
     "BusError",
     "Closed",
+    "DeadLetter",
+    "Ledger",
+    "LedgerError",
     "Message",
     "MessageTooLarge",
     "NotDelivered",
@@ -28,10 +47,15 @@ __all__ = [
     "Sender",
     "Stats",
     "TableView",
+    "consume",
 ]
 
 _HOMES = {
+    "Backoff": "rvq.core.retries",
+    "DeadLetter": "rvq.dead",
+    "consume": "rvq.aio.consume",
     "Bus": "rvq.bus",
+    "Ledger": "rvq.ledger.ledger",
     "Message": "rvq.message",
     "Receiver": "rvq.aio.receiver",
     "Sender": "rvq.aio.sender",

@@ -47,5 +47,20 @@ class Closed(RvqError):
     """A call on a sender or receiver that is closed."""
 
 
+class LedgerError(RvqError):
+    """The ledger cannot be used: out of reach, not a ledger, another version, no driver, a wait that was too long."""
+
+
+class AlreadyDone(RvqError):
+    """The ledger has the mark of this message: its effect is there. `mark` says which. Nothing is left to do."""
+
+    def __init__(self, mark: tuple[str, str, int, int]) -> None:
+        self.mark = mark
+        label, group, sender, sequence = mark
+        super().__init__(
+            f"message {sequence} of sender {sender:016x} to {label} is done in group {group}: acknowledge it"
+        )
+
+
 class WireError(RvqError):
     """Bytes that are not a frame of this protocol. Counted and dropped by whoever reads a socket."""

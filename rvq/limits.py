@@ -74,7 +74,22 @@ FLIGHT_COST_BYTES = 8 * KIB
 are queues between a sender and a receiver that count datagrams and not bytes, of a thousand places as a rule."""
 
 REPORT_RANGES_MAX = 256
-"""Runs of done messages above a lane's floor in one report. What is left out is reported when the floor moves."""
+"""Runs of done messages above a lane's floor in one report. If there are more, the next one tells of others."""
+
+REPORT_RUNS_MAX = 1024
+"""Runs of all lanes together in one frame, so that it fits a datagram however many lanes have holes."""
+
+MOVED_MAX = 16
+"""Parts of lanes that one stamp gives to others."""
+
+REPORT_TRIED_MAX = 256
+"""Messages in one report that were started and are not done. The others are in the next ones."""
+
+TRIED_MAX = 65_536
+"""Messages of one group of which a sender remembers how often they were started."""
+
+GATES_MAX = 8
+"""Segments of which one heartbeat says how far the shards are. If there are more, the next one tells of others."""
 
 REPORT_LANES_MAX = 1024
 """Lanes in one report."""
@@ -85,6 +100,7 @@ REMEMBERED_MAX = 4096
 UNSENT_MESSAGES_MAX = 65_536
 """Messages that a sender holds before they have a sequence: nobody listens yet, or a window is full."""
 
+assert REPORT_RANGES_MAX <= REPORT_RUNS_MAX
 assert RECEIVED_BYTES >= 2 * RETAINED_BYTES, "a receiver must be able to hold a full window and still take repairs"
 assert FRAME_BYTES_LOOPBACK <= DATAGRAM_BYTES_MAX
 assert UNKNOWN_FRAMES_MAX * FRAME_BYTES_LOOPBACK <= RECEIVED_BYTES

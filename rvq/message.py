@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import repeat
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from rvq.wire.records import shard_of
+from rvq.wire.records import Content, shard_of
+
+if TYPE_CHECKING:
+    from rvq.ledger.ledger import Transaction
 
 
 class Settler(Protocol):
@@ -14,7 +17,8 @@ class Settler(Protocol):
 
     def ack(self, message: Message) -> None: ...
     def retry(self, message: Message, delay: float) -> None: ...
-    def reject(self, message: Message, reason: str) -> None: ...
+    def reject(self, message: Message, reason: str, trace: str, attempts: int) -> None: ...
+    def transaction(self, message: Message) -> Transaction: ...
     def lost(self, message: Message) -> Lost: ...
 
 
@@ -27,13 +31,13 @@ class Origin(Protocol):
     @property
     def label(self) -> str: ...
     @property
-    def group(self) -> str: ...
+    def group(self) -> str | None: ...
     @property
     def stream(self) -> int: ...
     @property
     def settler(self) -> Settler | None: ...
     @property
-    def slot(self) -> int: ...
+    def slot(self) -> int | None: ...
     @property
     def asked_at(self) -> float | None: ...
     @property
@@ -52,7 +56,8 @@ class Lost(Protocol):
 class Message:
     """One message. `body`, `key` and `headers` are as sent.
 
-    Under `ack="manual"` exactly one of `ack()`, `retry()` and `reject()` is called; later calls change nothing.
+    Under `ack="manual"` exactly one of `ack()`, `retry()` and `reject()` is called; later calls change nothing. A tap
+    owns nothing: at its messages they change nothing at all.
     """
 
     # Hot: one is made per message, so everything that a frame's messages share stays with their origin, and what most
@@ -61,6 +66,11 @@ class Message:
 
     key: str | bytes | None = None
     headers: dict[str, Any] | None = None
+    due_at: float | None = None
+    """Not to be handled before this: seconds since 1970."""
+    ttl: float | None = None
+    """Not to be handled later than so many seconds after it was sent."""
+    urgent: bool = False
 
     def __init__(self, body: Any, origin: Origin, place: int) -> None:
         self.body = body
@@ -72,7 +82,8 @@ class Message:
         return self.origin.label
 
     @property
-    def group(self) -> str:
+    def group(self) -> str | None:
+        """The group that it was received for; None at a tap."""
         return self.origin.group
 
     @property
@@ -101,8 +112,8 @@ class Message:
         return None if self.key is None else shard_of(self.key)
 
     @property
-    def lane(self) -> int:
-        """The slot that it belongs to."""
+    def lane(self) -> int | None:
+        """The slot that it belongs to; None at a tap."""
         return self.origin.slot
 
     @property
@@ -117,8 +128,13 @@ class Message:
 
     @property
     def attempt(self) -> int:
-        """1 when it is handed out first, one more each time that it is retried here."""
+        """1 when it is handed out first, one more each time that it was tried, here or by one that died over it."""
         return 1 + self.origin.retries.get(self.place, 0)
+
+    @property
+    def expires_at(self) -> float | None:
+        """When its time to live is over: seconds since 1970."""
+        return None if self.ttl is None else self.sent_at + self.ttl
 
     @property
     def redelivered(self) -> bool:
@@ -139,8 +155,19 @@ class Message:
         self._settler.retry(self, delay)
 
     def reject(self, reason: str = "") -> None:
-        """It will never be handled: it counts as dead, and as done for its sender."""
-        self._settler.reject(self, reason)
+        """It will never be handled: it goes to the label `<label>.dead`, and is done for its sender."""
+        self._settler.reject(self, reason, "", 0)
+
+    def bury(self, error: str, *, trace: str = "", attempts: int = 0) -> None:
+        """As `reject`, with a traceback; and with how often it was tried, if not `attempt` times."""
+        self._settler.reject(self, error, trace, attempts)
+
+    def transaction(self) -> Transaction:
+        """What the handler writes, and the mark that this message is done, together or not at all.
+
+        `async with message.transaction() as tx` in a coroutine, `with` in a plain function. Needs a ledger.
+        """
+        return self._settler.transaction(self)
 
     @property
     def _settler(self) -> Settler:
@@ -167,13 +194,11 @@ _new_message = object.__new__
 
 
 class RichMessage(Message):
-    """One with a key or headers."""
+    """One with more than a body."""
 
-    __slots__ = ("headers", "key")
+    __slots__ = ("due_at", "headers", "key", "ttl", "urgent")
 
-    def __init__(
-        self, body: Any, origin: Origin, place: int, key: str | bytes | None, headers: dict[str, Any] | None
-    ) -> None:
-        super().__init__(body, origin, place)
-        self.key = key
-        self.headers = headers
+    def __init__(self, content: Content, origin: Origin, place: int) -> None:
+        self.origin = origin
+        self.place = place
+        self.body, self.key, self.headers, self.due_at, self.ttl, self.urgent = content

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -30,6 +31,7 @@ class Programs:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            start_new_session=True,
         )
         self._started.append(program)
         return program
@@ -54,8 +56,8 @@ class Programs:
 
     def end(self) -> None:
         for program in self._started:
-            if program.poll() is None:
-                program.kill()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(program.pid, signal.SIGKILL)  # with the processes that it started, should it have left any
             program.communicate(timeout=PATIENCE_S)
 
 
@@ -92,6 +94,26 @@ def test_keyed_messages_stay_in_order(programs: Programs) -> None:
 @pytest.mark.parametrize("seed", ["1", "2", "3"])
 def test_a_simulated_shop_charges_every_order(programs: Programs, seed: str) -> None:
     assert programs.run("simulate.py", seed).startswith("500 orders charged, ")
+
+
+def test_a_farm_of_two_processes_shrinks_every_picture(programs: Programs) -> None:
+    assert programs.run("thumbnails.py") == "24 pictures of 64x64 shrunk to 8x8\n"
+
+
+def test_bookings_are_exact_although_one_of_the_workers_is_killed(programs: Programs) -> None:
+    said = programs.run("accounts.py").splitlines()
+    assert said == [f"{name}: 100 bookings, balance {sum(range(n, 300, 3))}" for n, name in enumerate(NAMES)]
+
+
+NAMES = ["alice", "bob", "carol"]
+
+
+def test_reminders_come_when_they_are_due(programs: Programs) -> None:
+    said = programs.run("reminders.py").splitlines()
+    assert said[-1] == "all done"
+    reminders = [line for line in said if line.startswith("reminder: ")]
+    assert reminders == [f"reminder: {what}" for what in ("the house is on fire", "tea is ready", "the meeting begins")]
+    assert len(said) == 5, "nothing early, and not what was over"
 
 
 def test_every_example_is_run() -> None:

@@ -13,11 +13,16 @@ import rvq
 import rvq.sim
 
 NAMES = {
+    "AlreadyDone",
+    "Backoff",
     "BadLabel",
     "BadMessage",
     "Bus",
     "BusError",
     "Closed",
+    "DeadLetter",
+    "Ledger",
+    "LedgerError",
     "Message",
     "MessageTooLarge",
     "NotDelivered",
@@ -26,9 +31,19 @@ NAMES = {
     "Sender",
     "Stats",
     "TableView",
+    "consume",
 }
 
-ERRORS = {"BadLabel", "BadMessage", "BusError", "Closed", "MessageTooLarge", "NotDelivered"}
+ERRORS = {
+    "AlreadyDone",
+    "BadLabel",
+    "BadMessage",
+    "BusError",
+    "Closed",
+    "LedgerError",
+    "MessageTooLarge",
+    "NotDelivered",
+}
 
 COUNTERS = {
     "inserted",
@@ -41,6 +56,8 @@ COUNTERS = {
     "repaired",
     "duplicates",
     "bad_frames",
+    "handed_over",
+    "lost",
 }
 
 FACTS = {
@@ -53,6 +70,10 @@ FACTS = {
     "sequence",
     "id",
     "sent_at",
+    "due_at",
+    "ttl",
+    "expires_at",
+    "urgent",
     "shard",
     "lane",
     "receiver_index",
@@ -62,6 +83,7 @@ FACTS = {
     "ack",
     "retry",
     "reject",
+    "transaction",
 }
 
 
@@ -98,22 +120,38 @@ def test_errors_are_also_what_python_would_raise() -> None:
 
 def test_a_sender_takes_these_arguments() -> None:
     given = arguments(rvq.Sender)
-    assert {"label", "bus", "linger", "window"} <= set(given)
+    assert {"label", "bus", "linger", "window", "hold"} <= set(given)
     assert given["linger"].default == 30.0
     assert all(given[name].kind is inspect.Parameter.KEYWORD_ONLY for name in given if name != "label")
 
 
 def test_a_receiver_takes_these_arguments() -> None:
     given = arguments(rvq.Receiver)
-    assert {"label", "group", "weight", "ack", "bus"} <= set(given)
+    assert {"label", "group", "weight", "ack", "bus", "ledger"} <= set(given)
     assert (given["group"].default, given["weight"].default, given["ack"].default) == ("default", 1, "auto")
     assert all(given[name].kind is inspect.Parameter.KEYWORD_ONLY for name in given if name != "label")
 
 
 def test_send_takes_these_arguments() -> None:
-    assert {"body", "key", "headers"} <= set(arguments(rvq.Sender.send))
+    assert {"body", "key", "headers", "delay", "due", "ttl", "urgent"} <= set(arguments(rvq.Sender.send))
+    assert {"key", "headers", "delay", "due", "ttl", "urgent"} <= set(arguments(rvq.Sender.send_many))
     assert {"timeout"} <= set(arguments(rvq.Sender.flush))
     assert {"max"} <= set(arguments(rvq.Receiver.batches))
+
+
+def test_consume_takes_these_arguments() -> None:
+    given = arguments(rvq.consume)
+    assert list(given)[:2] == ["label", "handler"]
+    assert {"group", "concurrency", "attempts", "backoff", "ledger", "on_lost", "weight", "bus", "stop"} <= set(given)
+    defaults = {name: given[name].default for name in ("group", "concurrency", "attempts", "ledger", "on_lost")}
+    assert list(defaults.values()) == ["default", 1, 5, None, "cancel"]
+    assert all(given[name].kind is inspect.Parameter.KEYWORD_ONLY for name in list(given)[2:])
+
+
+def test_a_dead_letter_has_these_facts() -> None:
+    fields = {field.name for field in dataclasses.fields(rvq.DeadLetter)}
+    assert fields >= {"id", "label", "group", "body", "key", "headers", "error", "traceback", "attempts"}
+    assert fields >= {"sent_at", "died_at", "first_owner", "last_owner"}
 
 
 def test_a_bus_takes_these_arguments() -> None:
@@ -123,13 +161,23 @@ def test_a_bus_takes_these_arguments() -> None:
     assert (bus.interface, bus.heartbeat, bus.expiry, bus.lease) == ("lo", 0.2, 1.0, 1.0)
 
 
+def test_a_ledger_takes_these_arguments() -> None:
+    timeout = arguments(rvq.Ledger.sqlite)["timeout"]
+    assert (timeout.default, timeout.kind) == (5.0, inspect.Parameter.KEYWORD_ONLY)
+    given = arguments(rvq.Ledger.postgres)
+    assert (given["connections"].default, given["lock_timeout"].default) == (8, 10.0)
+    assert all(given[name].kind is inspect.Parameter.KEYWORD_ONLY for name in given if name != "dsn")
+
+
 def test_a_message_has_these_facts() -> None:
     assert set(dir(rvq.Message)) >= FACTS
 
 
 def test_stats_have_these_counters() -> None:
-    assert set(rvq.Stats().as_dict()) >= COUNTERS
-    assert set(rvq.Stats().as_dict().values()) == {0}
+    counts = rvq.Stats().as_dict()
+    assert set(counts) == COUNTERS | {"lanes", "shards"}
+    assert all(counts[name] == 0 for name in COUNTERS)
+    assert (counts["lanes"], counts["shards"]) == ({}, {})
 
 
 def test_a_table_shows_version_members_and_index() -> None:
@@ -145,3 +193,12 @@ def test_importing_rvq_is_quiet_and_does_not_load_the_simulator_or_the_commands(
     ask = "import sys, rvq; print([name for name in sys.modules if name.startswith(('rvq.sim', 'rvq.cli'))])"
     done = subprocess.run([sys.executable, "-W", "error", "-c", ask], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_databases_are_imported_only_by_ledgers_of_theirs() -> None:
+    ask = (
+        "import sys, rvq; rvq.Ledger, rvq.Sender; print({'sqlite3', 'psycopg'} & set(sys.modules));"
+        " rvq.Ledger.sqlite('work.db'); print('sqlite3' in sys.modules, 'psycopg' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", ask], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\nTrue False\n"

@@ -7,8 +7,9 @@ from typing import cast
 
 import pytest
 
+from rvq.ledger.ledger import Transaction
 from rvq.message import Lost, Message, RichMessage, Settler
-from rvq.wire.records import SHARDS, shard_of
+from rvq.wire.records import SHARDS, Content, shard_of
 
 
 class Notes:
@@ -17,6 +18,7 @@ class Notes:
     def __init__(self) -> None:
         self.taken: list[tuple[object, ...]] = []
         self.flag = cast(Lost, object())
+        self.under_way = cast(Transaction, object())
 
     def ack(self, message: Message) -> None:
         self.taken.append(("ack", message))
@@ -24,8 +26,12 @@ class Notes:
     def retry(self, message: Message, delay: float) -> None:
         self.taken.append(("retry", message, delay))
 
-    def reject(self, message: Message, reason: str) -> None:
-        self.taken.append(("reject", message, reason))
+    def reject(self, message: Message, reason: str, trace: str, attempts: int) -> None:
+        self.taken.append(("reject", message, reason, trace, attempts))
+
+    def transaction(self, message: Message) -> Transaction:
+        self.taken.append(("transaction", message))
+        return self.under_way
 
     def lost(self, message: Message) -> Lost:
         self.taken.append(("lost", message))
@@ -51,7 +57,7 @@ class AnOrigin:
 
 
 def test_a_message_tells_what_was_sent_and_where_it_came_from() -> None:
-    message = RichMessage({"n": 1}, AnOrigin(), 2, "order-7", {"trace": "t"})
+    message = RichMessage(Content({"n": 1}, "order-7", {"trace": "t"}), AnOrigin(), 2)
     assert (message.body, message.key, message.headers) == ({"n": 1}, "order-7", {"trace": "t"})
     assert (message.label, message.group, message.sender, message.sequence) == ("work", "default", 0xABC, 27)
     assert (message.lane, message.receiver_index, message.sent_at) == (2, 1, 1700000000.5)
@@ -60,6 +66,18 @@ def test_a_message_tells_what_was_sent_and_where_it_came_from() -> None:
 def test_a_plain_message_has_no_key_and_no_headers() -> None:
     message = Message(b"raw", AnOrigin(), 0)
     assert (message.key, message.headers, message.shard) == (None, None, None)
+    assert (message.due_at, message.ttl, message.expires_at, message.urgent) == (None, None, None, False)
+
+
+def test_a_message_with_times_knows_when_it_is_due_and_when_it_is_over() -> None:
+    message = RichMessage(Content(1, due_at=1700000010.0, ttl=30.0), AnOrigin(), 0)
+    assert (message.due_at, message.ttl) == (1700000010.0, 30.0)
+    assert message.expires_at == 1700000030.5, "counted from when it was sent, not from when it is due"
+    assert not message.urgent
+
+
+def test_an_urgent_message_says_so() -> None:
+    assert RichMessage(Content(1, urgent=True), AnOrigin(), 0).urgent
 
 
 def test_the_id_names_sender_and_sequence_and_is_the_same_for_every_delivery() -> None:
@@ -70,7 +88,7 @@ def test_the_id_names_sender_and_sequence_and_is_the_same_for_every_delivery() -
 
 @pytest.mark.parametrize("key", ["order-7", b"order-7"])
 def test_the_shard_of_a_message_is_that_of_its_key(key: str | bytes) -> None:
-    message = RichMessage(1, AnOrigin(), 0, key, None)
+    message = RichMessage(Content(1, key), AnOrigin(), 0)
     assert message.shard == shard_of(key)
     assert 0 <= shard_of(key) < SHARDS
 
@@ -99,14 +117,18 @@ def test_outcomes_go_to_whoever_gave_the_message_out() -> None:
     message.retry(2.5)
     message.reject()
     message.reject("no such customer")
+    message.bury("KeyError: 7", trace="Traceback …", attempts=3)
     assert message.lost is notes.flag
+    assert message.transaction() is notes.under_way
     assert notes.taken == [
         ("ack", message),
         ("retry", message, 0.0),
         ("retry", message, 2.5),
-        ("reject", message, ""),
-        ("reject", message, "no such customer"),
+        ("reject", message, "", "", 0),
+        ("reject", message, "no such customer", "", 0),
+        ("reject", message, "KeyError: 7", "Traceback …", 3),
         ("lost", message),
+        ("transaction", message),
     ]
 
 

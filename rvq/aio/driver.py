@@ -108,6 +108,8 @@ class Driver:
             return
         now = monotonic()
         if self._machine.next_deadline() <= now:
+            # It may have been set. Read before our own clock, so that a pause between the two makes nothing early.
+            self._machine.wall.offset = time.time() - monotonic()
             self._machine.wake(now)
             self.step()
         else:

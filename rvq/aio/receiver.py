@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from random import Random
+from threading import get_ident
 from types import TracebackType
 from typing import Literal
 
+from rvq.aio.dead import DeadLetters
 from rvq.aio.driver import Driver, Signal, logger, monotonic
 from rvq.bus import Bus
 from rvq.core.receiver import ReceiverMachine
+from rvq.core.receiving import ReceivingMachine
 from rvq.core.stats import Stats
 from rvq.core.table import TableView
+from rvq.core.tap import TapMachine
 from rvq.core.work import Handed
-from rvq.errors import Closed
+from rvq.dead import ERROR_CHARACTERS_MAX, TRACE_CHARACTERS_MAX, DeadLetter, sendable
+from rvq.errors import BusError, Closed, LedgerError
+from rvq.ledger.ledger import Ledger, Mark, Transaction
 from rvq.message import Lost, Message
 from rvq.names import check_group, check_label
 from rvq.timings import Timings
@@ -32,30 +40,46 @@ Ack = Literal["auto", "manual"]
 class Receiver:
     """Receives the messages of a label that are its own to handle, as one of a group.
 
-    group: receivers of one group share the work; each group gets every message.
+    group: receivers of one group share the work; each group gets every message. None is a tap: it sees every message
+        from when it is opened, owns nothing, and nobody knows of it. What it had to pass over is in `stats.lost`.
     weight: its share of the work relative to others, 1 to 64.
     ack: "auto": a message is done when the next one is asked for; "manual": when `ack()` is called.
     on_table: called with the table whenever it changes.
+    ledger: where `message.transaction()` writes; it is opened and closed by whoever made it.
+    tracked: tell every start to the sender, so that a message that ends its process counts as tried. Costs a datagram
+        for each time that messages are taken.
+    hand_over: give what waits here for long, half of it each time, to a receiver of the group that has nothing to do.
+        Messages with keys stay. Nothing is sent again: it is one small frame.
     """
 
     def __init__(
         self,
         label: str,
         *,
-        group: str = "default",
+        group: str | None = "default",
         weight: int = 1,
         ack: Ack = "auto",
         bus: Bus | None = None,
         on_table: Callable[[TableView], None] | None = None,
+        ledger: Ledger | None = None,
+        tracked: bool = False,
+        hand_over: bool = False,
     ) -> None:
         if ack not in ("auto", "manual"):
             raise ValueError(f'ack={ack!r} is not a way to acknowledge: give "auto" or "manual"')
         self.label = check_label(label)
-        self.group = check_group(group)
+        if group is None:
+            _check_tap(weight, ledger, tracked)
+        self.group = None if group is None else check_group(group)
         self.weight = weight
         self.ack_mode: Ack = ack
         self.bus = bus if bus is not None else Bus.from_env()
         self.id = secrets.randbits(ID_BITS) or 1
+        self.ledger = ledger
+        self.dead_letters = DeadLetters(label, self.bus)
+        self._tracked = tracked
+        self._hand_over = hand_over
+        self._ahead_max = 1 if tracked else AHEAD
         self._on_table = on_table
         self._shown: TableView | None = None
         self._changed = Signal()
@@ -70,13 +94,25 @@ class Receiver:
         """The hand of the only loop that has anything in hand, as of when it last asked for more."""
         self._own_loop: _Loop | None = None
         self._closed = False
+        self._event_loop: asyncio.AbstractEventLoop | None = None
+        self._thread = get_ident()
         self._reporting = False
         self._driver: Driver | None = None
-        self._machine: ReceiverMachine | None = None
+        self._machine: ReceivingMachine | None = None
         _ = self._make_machine(0.0, 0)  # its own checks, before anything is opened
 
-    def _make_machine(self, now: float, receive_bytes: int) -> ReceiverMachine:
+    def _make_machine(self, now: float, receive_bytes: int) -> ReceivingMachine:
         timings: Timings = self.bus.timings
+        if self.group is None:
+            return TapMachine(
+                self.label,
+                self.id,
+                timings=timings,
+                random=Random(secrets.randbits(64)),
+                now=now,
+                wall_offset=time.time() - monotonic(),
+                settler=_Settler(self),
+            )
         return ReceiverMachine(
             self.label,
             self.id,
@@ -85,8 +121,11 @@ class Receiver:
             timings=timings,
             random=Random(secrets.randbits(64)),
             now=now,
+            wall_offset=time.time() - monotonic(),
             receive_bytes=receive_bytes,
             settler=_Settler(self),
+            tracked=self._tracked,
+            hand_over=self._hand_over,
         )
 
     # --- lifetime -------------------------------------------------------------------------------------------------
@@ -97,6 +136,7 @@ class Receiver:
         endpoint = Endpoint.open(self.bus, self.label, data=True)
         self._machine = self._make_machine(monotonic(), endpoint.receive_buffer_bytes)
         self._driver = Driver(self._machine, endpoint, self._on_change)
+        self._event_loop, self._thread = asyncio.get_running_loop(), get_ident()
         return self
 
     async def __aexit__(
@@ -135,6 +175,7 @@ class Receiver:
             driver.close()
             self._changed.fire()
             self._arrived.fire()
+            await self.dead_letters.aclose()
 
     # --- receiving ------------------------------------------------------------------------------------------------
 
@@ -157,6 +198,14 @@ class Receiver:
         while batch := await self._next_batch(hand, max):
             yield batch
 
+    async def take(self, max: int) -> list[Message]:
+        """Up to `max` messages as soon as there are any, for `ack="manual"`; none if there will be no more."""
+        return await self._take(self._open_machine(), max)
+
+    async def is_marked(self, message: Message) -> bool:
+        """Was the effect of a message committed to the ledger before?"""
+        return self.ledger is not None and await self.ledger.is_marked(mark_of(message))
+
     async def _next_batch(self, hand: _Hand, most: int) -> list[Message]:
         """The next messages for one loop, as soon as there are any; none if there are no more."""
         machine = self._open_machine()
@@ -174,7 +223,7 @@ class Receiver:
         machine = self._open_machine()
         self._settle_hands(hand)
         while not (batch := self._take_ahead(machine, 1)):
-            found = await self._take(machine, AHEAD)
+            found = await self._take(machine, self._ahead_max)
             if not found:
                 return None
             self._ahead.extend(found)
@@ -182,7 +231,7 @@ class Receiver:
             hand.message = batch[0]
         return batch[0]
 
-    def _take_ahead(self, machine: ReceiverMachine, max: int) -> list[Message]:
+    def _take_ahead(self, machine: ReceivingMachine, max: int) -> list[Message]:
         """What `async for` took ahead and did not hand out."""
         batch: list[Message] = []
         while self._ahead and len(batch) < max:
@@ -191,7 +240,7 @@ class Receiver:
                 batch.append(message)
         return batch
 
-    async def _take(self, machine: ReceiverMachine, max: int, handed: list[Handed] | None = None) -> list[Message]:
+    async def _take(self, machine: ReceivingMachine, max: int, handed: list[Handed] | None = None) -> list[Message]:
         """The next messages, as soon as there are any. None if there will be no more."""
         while not (machine.left or self._closed):
             if machine.ready:
@@ -204,14 +253,21 @@ class Receiver:
             await self._arrived.wait()
         return []
 
-    def _may_hand_out(self, machine: ReceiverMachine, message: Message) -> bool:
+    def _give_back_ahead(self, machine: ReceivingMachine) -> None:
+        """Something urgent came: what was taken ahead of time stands behind it."""
+        now = monotonic()
+        ahead, self._ahead = self._ahead, deque()
+        for message in ahead:
+            machine.give_back(now, message)
+
+    def _may_hand_out(self, machine: ReceivingMachine, message: Message) -> bool:
         now = monotonic()
         if machine.may_continue(now, message):
             return True
         machine.give_back(now, message)
         return False
 
-    def _open_machine(self) -> ReceiverMachine:
+    def _open_machine(self) -> ReceivingMachine:
         if self._machine is None:
             raise Closed(f"this receiver of {self.label!r} is not open yet: use `async with rvq.Receiver(...)`")
         return self._machine
@@ -262,6 +318,11 @@ class Receiver:
             self._reporting = True
             asyncio.get_running_loop().call_soon(self._report)
 
+    def _call_in_loop(self, settle: Callable[[], None]) -> None:
+        """A handler in a thread says what became of a message: the machine belongs to the thread of the loop."""
+        if self._event_loop is not None and not self._event_loop.is_closed():
+            self._event_loop.call_soon_threadsafe(settle)
+
     def _report(self) -> None:
         self._reporting = False
         if not self._closed:
@@ -278,11 +339,13 @@ class Receiver:
             return
         self._changed.fire()
         if machine.ready or machine.left:
+            if self._ahead and machine.has_urgent:
+                self._give_back_ahead(machine)
             self._arrived.fire()
         if machine.events:
             for event in machine.events:
-                level = logger.warning if " died: lost " in event else logger.info
-                level("receiver %.4s… of %s (%s): %s", f"{self.id:016x}", self.label, self.group, event)
+                level = logger.warning if ": lost " in event else logger.info
+                level("receiver %.4s… of %s (%s): %s", f"{self.id:016x}", self.label, self.group or "tap", event)
             machine.events.clear()
         if self._on_table is not None:
             table = machine.table
@@ -298,13 +361,24 @@ class Receiver:
         return self._machine.table if self._machine else None
 
     @property
+    def inheriting(self) -> bool:
+        """Something that another receiver held will be ours when its lease must be over: more may come."""
+        return self._machine is not None and self._machine.inheriting
+
+    @property
+    def leaving(self) -> bool:
+        """It was told to leave: no new messages come."""
+        return self._closed or (self._machine is not None and self._machine.leaving)
+
+    @property
     def stats(self) -> Stats:
         """Counts since the start."""
         self._acknowledge()
         return self._machine.stats if self._machine else Stats()
 
     def __repr__(self) -> str:
-        return f"<Receiver {self.id:016x} of {self.label!r} in {self.group!r}>"
+        place = "as a tap" if self.group is None else f"in {self.group!r}"
+        return f"<Receiver {self.id:016x} of {self.label!r} {place}>"
 
 
 class _Hand:
@@ -380,7 +454,9 @@ class _Settler:
 
     def ack(self, message: Message) -> None:
         receiver = self._receiver
-        if receiver._machine is not None:
+        if get_ident() != receiver._thread:
+            receiver._call_in_loop(message.ack)
+        elif receiver._machine is not None:
             receiver._machine.acknowledge(monotonic(), message)
             receiver._report_soon()
 
@@ -388,17 +464,30 @@ class _Settler:
         receiver = self._receiver
         if isinstance(delay, bool) or not isinstance(delay, (int, float)) or not 0 <= delay < float("inf"):
             raise ValueError(f"delay={delay!r} is not a duration: give seconds, 0 or more")
-        if receiver._machine is not None:
+        if get_ident() != receiver._thread:
+            receiver._call_in_loop(partial(message.retry, delay))
+        elif receiver._machine is not None:
             self._let_go(message)
             receiver._machine.retry(monotonic(), message, delay)
             receiver._report_soon()
 
-    def reject(self, message: Message, reason: str) -> None:
-        receiver = self._receiver
-        if receiver._machine is not None:
+    def reject(self, message: Message, reason: str, trace: str, attempts: int) -> None:
+        receiver, machine = self._receiver, self._receiver._machine
+        if get_ident() != receiver._thread:
+            receiver._call_in_loop(partial(message.bury, reason, trace=trace, attempts=attempts))
+        elif machine is not None and not receiver._closed:  # what is rejected after the end is handled elsewhere
             self._let_go(message)
-            receiver._machine.reject(monotonic(), message, reason)
+            first_owner = machine.first_owner(message)
+            attempts = attempts or message.attempt
+            if machine.reject(monotonic(), message, reason):
+                receiver.dead_letters.bury(_letter(message, reason, trace, attempts, first_owner, receiver.id))
             receiver._report_soon()
+
+    def transaction(self, message: Message) -> Transaction:
+        ledger = self._receiver.ledger
+        if ledger is None:
+            raise LedgerError("there is no ledger here: rvq.consume(…, ledger=rvq.Ledger.sqlite('file.db'))")
+        return ledger.transaction(mark_of(message))
 
     def _let_go(self, message: Message) -> None:
         """In auto mode too a message can be retried or rejected: then asking for the next one does not settle it."""
@@ -407,6 +496,41 @@ class _Settler:
 
     def lost(self, message: Message) -> Lost:
         return _LostFlag(self._receiver, message)
+
+
+def mark_of(message: Message) -> Mark:
+    """Its name in a ledger."""
+    return Mark(message.label, _group_of(message), message.sender, message.sequence)
+
+
+def _group_of(message: Message) -> str:
+    assert message.group is not None, "nothing of a tap is marked or buried"
+    return message.group
+
+
+def _check_tap(weight: int, ledger: Ledger | None, tracked: bool) -> None:
+    if weight != 1:
+        raise BusError(f"group=None is a tap, which owns nothing and has no share: leave weight={weight!r} out")
+    if ledger is not None or tracked:
+        raise BusError("group=None is a tap, which owns nothing and handles nothing: give a group to handle messages")
+
+
+def _letter(message: Message, error: str, trace: str, attempts: int, first_owner: int, me: int) -> DeadLetter:
+    return DeadLetter(
+        id=message.id,
+        label=message.label,
+        group=_group_of(message),
+        body=message.body,
+        key=message.key,
+        headers=message.headers,
+        error=sendable(error)[:ERROR_CHARACTERS_MAX],
+        traceback=sendable(trace)[-TRACE_CHARACTERS_MAX:],
+        attempts=attempts,
+        sent_at=message.sent_at,
+        died_at=time.time(),
+        first_owner=f"{first_owner:016x}",
+        last_owner=f"{me:016x}",
+    )
 
 
 class _LostFlag:

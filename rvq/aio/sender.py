@@ -6,6 +6,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from itertools import islice
 from random import Random
 from types import TracebackType
@@ -13,6 +14,7 @@ from typing import Any
 
 from rvq import limits
 from rvq.aio.driver import Driver, Signal, logger, monotonic
+from rvq.aio.times import due_time, time_to_live
 from rvq.bus import Bus
 from rvq.core.sender import SenderMachine
 from rvq.core.stats import Stats
@@ -27,18 +29,29 @@ from rvq.wire.records import PACKED, RAW, Record, Records, make_record, make_rec
 CHUNK_MIN, CHUNK_MAX, CHUNK_BYTES = 16, 2048, 256 * limits.KIB
 """Messages of `send_many` that are packed before the loop has its turn: about so many bytes of them."""
 
+Rest = tuple[str | bytes | None, dict[str, Any] | None, float | None, float | None, bool]
+"""What a message has beside its body: key, headers, due time, time to live, and whether it is urgent."""
+
 
 class Sender:
     """Sends messages to a label: each is handled by one receiver of each group.
 
     linger: how long leaving the block waits for messages to be done; then NotDelivered says how many are not.
     window: bytes that are kept until they are done. When it is full, `send` waits.
+    hold: seconds after which a group of which nobody is left is given up; for ever unless told.
     """
 
     def __init__(
-        self, label: str, *, bus: Bus | None = None, linger: float = 30.0, window: int = limits.RETAINED_BYTES
+        self,
+        label: str,
+        *,
+        bus: Bus | None = None,
+        linger: float = 30.0,
+        window: int = limits.RETAINED_BYTES,
+        hold: float | None = None,
     ) -> None:
         self.label = check_label(label)
+        self._hold = float("inf") if hold is None else _check_seconds("hold", hold)
         self.linger = _check_seconds("linger", linger)
         self.bus = bus if bus is not None else Bus.from_env()
         self.id = secrets.randbits(ID_BITS) or 1
@@ -56,6 +69,11 @@ class Sender:
     # --- lifetime -------------------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Sender:
+        self.open()
+        return self
+
+    def open(self) -> None:
+        """Begin to look for receivers. `async with` does it."""
         if self._machine is not None or self._closed:
             raise Closed(f"this sender of {self.label!r} was opened before: make another")
         endpoint = Endpoint.open(self.bus, self.label, data=False)
@@ -69,9 +87,9 @@ class Sender:
             frame_bytes=endpoint.frame_bytes,
             train_frames=endpoint.train_frames,
             window=self._window,
+            hold=self._hold,
         )
         self._driver = Driver(self._machine, endpoint, self._on_change)
-        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -79,7 +97,7 @@ class Sender:
         if kind is None:
             await self.aclose()
         else:
-            self._end()
+            self.end()
 
     async def aclose(self) -> None:
         """Wait until everything is done, at most `linger` seconds, and say goodbye. NotDelivered if it was not."""
@@ -90,9 +108,10 @@ class Sender:
             await self.flush(self.linger)
             self._machine.close(monotonic())
         finally:
-            self._end()
+            self.end()
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """Go now. What is not done is left to the receivers that have it. Twice is fine."""
         self._quick = 0
         # Without a goodbye, unless all is done: receivers then go on with what they have, as for any sender that died.
         self._closed = True
@@ -102,8 +121,27 @@ class Sender:
 
     # --- sending --------------------------------------------------------------------------------------------------
 
-    async def send(self, body: Any, *, key: str | bytes | None = None, headers: dict[str, Any] | None = None) -> None:
-        """Send one message: anything that msgpack takes, or bytes. Waits while the window is full."""
+    async def send(
+        self,
+        body: Any,
+        *,
+        key: str | bytes | None = None,
+        headers: dict[str, Any] | None = None,
+        delay: float | None = None,
+        due: datetime | None = None,
+        ttl: float | None = None,
+        urgent: bool = False,
+    ) -> None:
+        """Send one message: anything that msgpack takes, or bytes. Waits while the window is full.
+
+        key: one receiver handles all messages of a key, in order.
+        delay, due: not to be handled before so many seconds from now, or before this time (with a time zone).
+        ttl: dropped if it was not handled so many seconds after it was sent.
+        urgent: handled before those that wait at its receiver.
+        """
+        if delay is not None or due is not None or ttl is not None or urgent:
+            record = make_record(body, key, headers, due_time(delay, due), time_to_live(ttl), urgent)
+            return await self._send_slowly(record)
         if key is None and not headers and self._quick:
             # Hot: gathered with those before it in this turn of the loop.
             data, kind = (body, RAW) if type(body) is bytes else (pack(body), PACKED)
@@ -137,21 +175,38 @@ class Sender:
             machine.submit_records(Records.plain(self._gathered_kinds, self._gathered))
             self._gathered, self._gathered_kinds = [], bytearray()
 
+    def submit(self, record: Record) -> bool:
+        """Send what is packed already, without waiting. False if there is no room."""
+        machine = self._open_machine()
+        self._submit_gathered(machine)
+        if not machine.has_room:
+            return False
+        machine.submit_record(record)
+        self._flush_now(machine)
+        return True
+
     async def send_many(
-        self, bodies: Iterable[Any], *, key: str | bytes | None = None, headers: dict[str, Any] | None = None
+        self,
+        bodies: Iterable[Any],
+        *,
+        key: str | bytes | None = None,
+        headers: dict[str, Any] | None = None,
+        delay: float | None = None,
+        due: datetime | None = None,
+        ttl: float | None = None,
+        urgent: bool = False,
     ) -> None:
         """Send many messages: the fast way. Waits while the window is full. Those before a bad one are sent."""
+        rest = (key, headers, due_time(delay, due), time_to_live(ttl), urgent)
         if isinstance(bodies, (str, bytes, dict)) or not isinstance(bodies, Iterable):
             raise BadMessage(f"send_many takes a list or another iterable of messages, not {type(bodies).__name__}")
         try:
-            await self._send_chunks(iter(bodies), key, headers)
+            await self._send_chunks(iter(bodies), rest)
         finally:
             if not self._closed and self._machine is not None:
                 self._flush_now(self._machine)
 
-    async def _send_chunks(
-        self, bodies: Iterator[Any], key: str | bytes | None, headers: dict[str, Any] | None
-    ) -> None:
+    async def _send_chunks(self, bodies: Iterator[Any], rest: Rest) -> None:
         size = CHUNK_MIN
         while True:
             chunk: list[Any] = []
@@ -159,15 +214,15 @@ class Sender:
                 chunk.extend(islice(bodies, size))
             except Exception:
                 if chunk:  # what came before the iterable failed is sent
-                    await self._send_chunks(iter(chunk), key, headers)
+                    await self._send_chunks(iter(chunk), rest)
                 raise
             if not chunk:
                 return
             try:
-                records = _pack(chunk, key, headers)
+                records = _pack(chunk, rest)
             except RvqError:
                 for body in chunk:  # those before the bad one are sent
-                    await self.send(body, key=key, headers=headers)
+                    await self._send_slowly(make_record(body, *rest))
                 raise
             mean = sum(records.lens) // len(chunk) + 1
             size = min(CHUNK_MAX, max(1, CHUNK_BYTES // mean))
@@ -245,6 +300,15 @@ class Sender:
         """Messages that were sent and are not known to be done in every group."""
         return self._machine.undone + len(self._gathered) if self._machine else 0
 
+    def is_done(self, number: int) -> bool:
+        """Is the message that was sent as the `number`th, from 1, done in every group?"""
+        return self._machine is not None and self._machine.is_done_by_all(number)
+
+    @property
+    def has_room(self) -> bool:
+        """Does the window have room for more?"""
+        return self._machine is None or self._machine.has_room
+
     @property
     def waiting_for(self) -> str | None:
         """Why nothing can be sent right now, in words; None if nothing is in the way."""
@@ -268,10 +332,11 @@ class Sender:
         return f"<Sender {self.id:016x} of {self.label!r}>"
 
 
-def _pack(bodies: list[Any], key: str | bytes | None, headers: dict[str, Any] | None) -> Records:
-    if key is None and not headers:
+def _pack(bodies: list[Any], rest: Rest) -> Records:
+    key, headers, due_at, ttl, urgent = rest
+    if key is None and not headers and due_at is None and ttl is None and not urgent:
         return make_records(bodies)
-    return Records.of([make_record(body, key, headers) for body in bodies])
+    return Records.of([make_record(body, *rest) for body in bodies])
 
 
 def _check_seconds(name: str, value: float) -> float:

@@ -136,10 +136,14 @@ def meta_of(message: Message) -> dict[str, Any]:
         "sender": f"{message.sender:016x}",
         "sequence": message.sequence,
         "sent_at": message.sent_at,
+        "due_at": message.due_at,
+        "ttl": message.ttl,
+        "urgent": message.urgent,
         "attempt": message.attempt,
         "redelivered": message.redelivered,
         "receiver_index": message.receiver_index,
         "lane": message.lane,
+        "shard": message.shard,
         "body": message.body,
     }
 

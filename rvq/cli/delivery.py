@@ -9,13 +9,15 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import rvq
 from rvq.bus import Bus
 from rvq.cli.account import Account
 from rvq.cli.bar import render
-from rvq.cli.bodies import Keyed
+from rvq.cli.bodies import Key, Keyed
 from rvq.cli.command import FAULT, WrongUse, exit_code_of
+from rvq.cli.dues import Dues, Timing
 from rvq.cli.pacer import Pacer
 from rvq.cli.signals import calling_on_signals
 from rvq.cli.source import Source
@@ -72,8 +74,20 @@ class Teller:
 class Delivery:
     """Everything between the first line and the last acknowledgement."""
 
-    def __init__(self, prog: str, account: Account, words: Words, *, rate: float | None, linger: float) -> None:
+    def __init__(
+        self,
+        prog: str,
+        account: Account,
+        words: Words,
+        *,
+        rate: float | None,
+        linger: float,
+        timing: Timing | None = None,
+    ) -> None:
         self._prog = prog
+        self._timing = timing if timing is not None else Timing()
+        self._options = self._timing.options()
+        self._dues = Dues()
         self._account = account
         self._words = words
         self._pacer = Pacer(rate, account.began) if rate is not None else None
@@ -133,29 +147,43 @@ class Delivery:
         while True:
             await asyncio.sleep(TICK_S)
             self._account.take(sender)
-            teller.tell(time.monotonic(), sender.waiting_for)
+            teller.tell(time.monotonic(), sender.waiting_for or self._early(sender, teller.input_ended))
 
     async def _send(self, sender: rvq.Sender, run: Keyed) -> None:
         key, bodies = run
         if self._pacer is None:
-            return await sender.send_many(bodies, key=key)
+            return await self._send_some(sender, key, bodies)
         while bodies:
             count = self._pacer.take(time.monotonic(), len(bodies))
             if count:
-                await sender.send_many(bodies[:count], key=key)
+                await self._send_some(sender, key, bodies[:count])
                 bodies = bodies[count:]
             else:
                 await asyncio.sleep(self._pacer.wait_s())
 
+    async def _send_some(self, sender: rvq.Sender, key: Key | None, bodies: list[Any]) -> None:
+        now = time.time()
+        await sender.send_many(bodies, key=key, **self._options)
+        self._dues.add(now, self._timing.due_at(now), len(bodies))
+
+    def _early(self, sender: rvq.Sender, input_ended: bool) -> str | None:
+        """When the rest is due, if that is all that is waited for."""
+        now = time.time()
+        return self._dues.words(now) if input_ended and sender.undone <= self._dues.early(now) else None
+
     async def _until_done(self, sender: rvq.Sender) -> None:
-        """Waits for as long as it goes on: NotDelivered only when `linger` has passed with nothing done in it."""
+        """Waits for as long as it goes on: NotDelivered only when `linger` has passed with nothing done in it.
+
+        Time in which nothing was due does not count.
+        """
         undone, gives_up_at = sender.undone, time.monotonic() + self._linger
         while True:
+            early = self._dues.early(time.time())
             left = gives_up_at - time.monotonic()
             try:
-                return await sender.flush(timeout=max(0.0, min(left, TICK_S)))
+                return await sender.flush(timeout=TICK_S if early else max(0.0, min(left, TICK_S)))
             except NotDelivered:
-                if sender.undone < undone:
+                if sender.undone < undone or sender.undone <= early:
                     undone, gives_up_at = sender.undone, time.monotonic() + self._linger
                 elif left <= TICK_S:
                     raise

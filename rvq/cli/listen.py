@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from rvq.cli import values
 from rvq.cli.command import WrongUse, execute, reachable_bus
 
+GROUP = "default"
+"""Who shares the work with whom, if nothing else is said."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     return execute("rvq-listen", "listen", arguments)
@@ -16,10 +19,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("label", metavar="LABEL", help="what to listen for")
+    parser.add_argument("--group", metavar="G", help=f"who to share the work with (default: {GROUP})")
+    parser.add_argument("--weight", metavar="W", type=values.weight, help="shares to take, 1 to 64 (1)")
     parser.add_argument(
-        "--group", metavar="G", default="default", help="who to share the work with (default: %(default)s)"
+        "--tap", action="store_true", help="see every message and own none: whoever shares the work does not notice"
     )
-    parser.add_argument("--weight", metavar="W", type=values.weight, default=1, help="shares to take, 1 to 64 (1)")
     parser.add_argument(
         "--meta", action="store_true", help="print all that is known of each message, as a line of JSON"
     )
@@ -30,11 +34,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CMD",
         type=values.filled,
         help="print nothing, but run CMD in a shell for each message, its body on standard input (RVQ_MESSAGE_ID and"
-        " RVQ_MESSAGE_ATTEMPT are set): exit code 0 means done, any other that it is tried again later",
+        " RVQ_MESSAGE_ATTEMPT are set): exit code 0 means done, any other that it is tried again,"
+        " at once and then after growing pauses",
     )
     parser.add_argument("--concurrency", metavar="P", type=values.count, help="with --exec: run up to P at once (1)")
     parser.add_argument(
-        "--attempts", metavar="N", type=values.count, help="with --exec: reject a message that failed N times"
+        "--attempts",
+        metavar="N",
+        type=values.count,
+        help="with --exec: a message that failed N times goes to LABEL.dead",
     )
 
 
@@ -46,7 +54,8 @@ def run(args: argparse.Namespace) -> int:
     from rvq.names import check_group, check_label
 
     check_label(args.label)
-    check_group(args.group)
+    if args.group is not None:
+        check_group(args.group)
     _check(args)
     words = Words()
     with saying_warnings(args.prog, words):
@@ -54,6 +63,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
+    if args.tap:
+        for option in ("exec", "group", "weight"):
+            if getattr(args, option) is not None:
+                raise WrongUse(f"--{option} is for who handles messages, and --tap only sees them: give one of them")
     if args.exec is None:
         for option in ("concurrency", "attempts"):
             if getattr(args, option) is not None:

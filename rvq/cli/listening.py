@@ -12,6 +12,7 @@ import rvq
 from rvq.bus import Bus
 from rvq.cli.bodies import lines_of, meta_lines_of
 from rvq.cli.command import ALL_DONE, FAULT
+from rvq.cli.listen import GROUP
 from rvq.cli.output import Output
 from rvq.cli.printer import Printer
 from rvq.cli.quiet import Quiet
@@ -20,7 +21,7 @@ from rvq.cli.words import Words
 from rvq.cli.workers import Workers
 
 
-def announcement(label: str, group: str, identity: int, table: rvq.TableView) -> str:
+def announcement(label: str, group: str | None, identity: int, table: rvq.TableView) -> str:
     """Who one is, for people. The index is the one that messages carry: from 0."""
     place = f"index {table.index} of {len(table.members)}" if table.index is not None else "and not in its table"
     return f"listening on {label} (group {group}) as {f'{identity:016x}'[:4]}… {place}"
@@ -36,23 +37,32 @@ class Listening:
         self._signals = 0
         self._leaving = False
         self._stopped: int | None = None
+        self._group = None if args.tap else args.group or GROUP
         self._receiver = rvq.Receiver(
             args.label,
-            group=args.group,
-            weight=args.weight,
+            group=self._group,
+            weight=args.weight or 1,
             ack="auto" if args.exec is None else "manual",
             bus=bus,
             on_table=self._announce,
+            tracked=args.exec is not None,
         )
 
     async def run(self) -> int:
         """0 if everything that was begun is done."""
+        code = await self._run()
+        # Why is said by the library's log, which is heard here.
+        return FAULT if self._receiver.dead_letters.left else code
+
+    async def _run(self) -> int:
         task = asyncio.current_task()
         assert task is not None
         with calling_on_signals(lambda: self._on_signal(task)):
             try:
                 # Ended by an exception, it hands back at once what it holds: nothing that was not written is done.
                 async with self._receiver:
+                    if self._args.tap:
+                        self._words.say(f"tapping {self._args.label}: sees everything, owns nothing")
                     try:
                         return await (self._print(task) if self._args.exec is None else self._work())
                     finally:
@@ -92,10 +102,10 @@ class Listening:
             await workers.run()
         finally:
             quiet.end()
-        return FAULT if workers.rejected else ALL_DONE
+        return FAULT if workers.buried else ALL_DONE
 
     def _announce(self, table: rvq.TableView) -> None:
-        text = announcement(self._args.label, self._args.group, self._receiver.id, table)
+        text = announcement(self._args.label, self._group, self._receiver.id, table)
         if text != self._announced and not self._leaving:  # then it is no news that others take its place
             self._announced = text
             self._words.say(text)

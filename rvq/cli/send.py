@@ -33,13 +33,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     keys = parser.add_mutually_exclusive_group()
     keys.add_argument("--key", metavar="K", type=values.filled, help="one receiver handles all, in order")
     keys.add_argument("--key-field", metavar="NAME", help="with --json: the field that holds the key of each")
+    times = parser.add_mutually_exclusive_group()
+    times.add_argument("--delay", metavar="S", type=values.seconds, help="not to be handled for S seconds")
+    times.add_argument(
+        "--due", metavar="TIME", type=values.moment, help="not to be handled before TIME: 2030-01-31T18:00:00+01:00"
+    )
+    parser.add_argument("--ttl", metavar="S", type=values.seconds_above_0, help="dropped if not handled in S seconds")
+    parser.add_argument("--urgent", action="store_true", help="handled before those that wait at its receiver")
     parser.add_argument("--rate", metavar="N", type=values.rate, help="at most N messages per second")
     parser.add_argument(
         "--linger",
         metavar="S",
         type=values.seconds,
         default=LINGER_S,
-        help="after the last line, give up when S seconds pass in which nothing more is done (default: %(default)g)",
+        help="after the last line, give up when S seconds pass in which something was due and nothing more is done"
+        " (default: %(default)g)",
     )
     parser.add_argument("--quiet", action="store_true", help="say nothing but what went wrong")
 
@@ -58,16 +66,24 @@ def run(args: argparse.Namespace) -> int:
 
 def _run(args: argparse.Namespace, account: Account, words: Words) -> int:
     from rvq.aio import run as run_loop
+    from rvq.aio.times import due_time
     from rvq.cli.delivery import Delivery
+    from rvq.cli.dues import Timing
     from rvq.names import check_label
 
     check_label(args.label)
+    due_time(args.delay, args.due)
+    for option in ("key", "key_field", "delay", "due"):
+        if args.urgent and getattr(args, option):
+            name = option.replace("_", "-")
+            raise WrongUse(f"--{name} gives each message its place, and --urgent another: give one of them")
+    timing = Timing(args.delay, args.due, args.ttl, args.urgent)
     bus = reachable_bus(args)
     source = _source(args)
     if source.is_terminal:
         words.say("each line is a message; Ctrl-D ends")
     with saying_warnings(args.prog, words):
-        delivery = Delivery(args.prog, account, words, rate=args.rate, linger=args.linger)
+        delivery = Delivery(args.prog, account, words, rate=args.rate, linger=args.linger, timing=timing)
         return run_loop(delivery.run(args.label, bus, source))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from argparse import ArgumentTypeError
+from datetime import datetime
 
 from rvq.limits import WEIGHT_MAX
 
@@ -33,6 +34,18 @@ def seconds(text: str) -> float:
 def seconds_above_0(text: str) -> float:
     """A duration in which something can happen."""
     return _above_0(text, "give seconds above 0")
+
+
+def moment(text: str) -> datetime:
+    """A time of which everybody knows when it is."""
+    advice = "give a day and time with its zone, such as 2030-01-31T18:00:00+01:00 or 2030-01-31T17:00:00Z"
+    try:
+        value = datetime.fromisoformat(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not a time in ISO 8601: {advice}") from None
+    if value.tzinfo is None:
+        raise ArgumentTypeError(f"{text!r} has no time zone, so nobody knows when that is: {advice}")
+    return value
 
 
 def rate(text: str) -> float:

@@ -9,22 +9,16 @@ import asyncio
 import os
 import signal
 from contextlib import suppress
+from random import Random
 
 import rvq
 from rvq.cli.bodies import line_of
 from rvq.cli.quiet import Quiet
 from rvq.cli.words import Words
-
-RETRY_S_FIRST, RETRY_S_MAX = 0.2, 30.0
-"""Pauses before a failed message is tried again: doubled each time, so that what is broken for long costs little."""
+from rvq.dead import dead_label
 
 STOP_S = 2.0
 """How long a command that is told to stop may take for it."""
-
-
-def retry_delay(attempt: int) -> float:
-    """The pause after that many attempts have failed."""
-    return float(min(RETRY_S_FIRST * 2.0 ** min(attempt - 1, 30), RETRY_S_MAX))
 
 
 def describe(code: int) -> str:
@@ -37,7 +31,10 @@ def describe(code: int) -> str:
 
 
 class Workers:
-    """Runs `command` for each message, `concurrency` at once, until `count` of them are done or rejected."""
+    """Runs `command` for each message, `concurrency` at once, until `count` of them are done or given up.
+
+    attempts: after so many that failed, or took their whole process with them, a message is given up; else never.
+    """
 
     def __init__(
         self,
@@ -62,7 +59,9 @@ class Workers:
         self._running = 0
         self._finished = 0
         self._changed = asyncio.Condition()
-        self.rejected = 0
+        self._backoff = rvq.Backoff()
+        self._random = Random()
+        self.buried = 0
 
     async def run(self) -> None:
         """Until the receiver has left, or enough is done. If it is cancelled, the commands are stopped."""
@@ -93,7 +92,7 @@ class Workers:
 
     async def _handle(self, message: rvq.Message) -> None:
         try:
-            if self._settle(message, await self._outcome(message)):
+            if self._is_beyond(message) or self._settle(message, await self._outcome(message)):
                 self._finished += 1
         finally:
             self._running -= 1
@@ -101,8 +100,24 @@ class Workers:
             async with self._changed:
                 self._changed.notify_all()
 
+    def _is_beyond(self, message: rvq.Message) -> bool:
+        """One that ended its processes often enough is given up, and not tried here."""
+        tries = message.attempt - 1
+        if self._attempts is None or tries < self._attempts:
+            return False
+        self._bury(message, f"its receiver ended or was cut off at each of {tries} attempts", tries)
+        return True
+
+    def _bury(self, message: rvq.Message, fault: str, attempts: int) -> None:
+        self.buried += 1
+        message.bury(fault, attempts=attempts)
+        label, dead = message.label, dead_label(message.label)
+        tries = f"after {attempts} attempt{'s' * (attempts != 1)}"
+        where = f"now on {dead} (rvq dead ls {label})" if dead is not None else "dropped, since it was a dead letter"
+        self._words.say(f"{self._prog}: {message.id}: {fault}, given up {tries}: {where}")
+
     def _settle(self, message: rvq.Message, fault: str | None) -> bool:
-        """Acknowledges, rejects, or tries again. False if the message is not finished here."""
+        """Acknowledges, gives up, or tries again. False if the message is not finished here."""
         if fault is None:
             message.ack()
             return True
@@ -111,13 +126,12 @@ class Workers:
             message.retry()  # in case it comes back to us
             return False
         if self._attempts is not None and message.attempt >= self._attempts:
-            self.rejected += 1
-            message.reject(f"{fault} at attempt {message.attempt}")
-            self._words.say(f"{self._prog}: {message.id} rejected: {fault} at attempt {message.attempt}")
+            self._bury(message, fault, message.attempt)
             return True
-        delay = retry_delay(message.attempt)
-        self._words.say(f"{self._prog}: {message.id}: {fault} at attempt {message.attempt}, again in {delay:g} s")
-        message.retry(delay)
+        pause = self._backoff.pause(message.attempt, self._random)
+        when = f"in {pause:.1f} s" if pause else "at once"
+        self._words.say(f"{self._prog}: {message.id}: {fault} at attempt {message.attempt}, again {when}")
+        message.retry(pause)
         return False
 
     async def _outcome(self, message: rvq.Message) -> str | None:

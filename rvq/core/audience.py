@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from rvq import limits
 from rvq.core.lanes import Loss
 from rvq.core.machine import Address
+from rvq.core.shards import ShardMap
 from rvq.core.stamps import Segment
 from rvq.core.table import Table
 from rvq.timings import Timings
@@ -65,6 +66,8 @@ class Group:
     """Nobody is left to send to."""
     members: tuple[Member, ...] = ()
     draining: tuple[int, ...] = ()
+    shard_map: ShardMap = ()
+    """With keys: the slot of each shard among the members."""
     known: dict[Version, Table] = field(default_factory=dict)
     in_force_since: dict[int, float] = field(default_factory=dict)
 
@@ -80,6 +83,7 @@ class Audience:
     def __init__(self, timings: Timings) -> None:
         self.groups: dict[str, Group] = {}
         self.ears: dict[int, Ear] = {}
+        self._keyed = False
         self._timings = timings
 
     # --- what is heard --------------------------------------------------------------------------------------------
@@ -139,6 +143,12 @@ class Audience:
             for receiver in group.in_force_since:
                 group.in_force_since[receiver] += nap
 
+    def forget(self, name: str) -> None:
+        """A group is given up. Whoever of it comes later begins a new one."""
+        self.groups[name] = Group(name)
+        for ear in [ear for ear in self.ears.values() if ear.group == name]:
+            del self.ears[ear.id]
+
     def lacks_table(self, ear: Ear) -> bool:
         """It belongs to a table that was never heard."""
         group = self.groups[ear.group]
@@ -161,7 +171,8 @@ class Audience:
     # --- what follows ---------------------------------------------------------------------------------------------
 
     def settle(self, now: float, name: str) -> bool:
-        """Judge one group again. True if those in force changed and it must be stamped: see `members`, `draining`."""
+        """Judge one group again. True if those in force changed, or with keys the slots of their shards, and it must be
+        stamped: see `members`, `draining`, `shard_map`."""
         group = self.groups[name]
         self._adopt(now, group)
         if group.table is None:
@@ -173,10 +184,20 @@ class Audience:
             return False
         leaving = [member.id for member in group.table.members if self._is_leaving(member.id)]
         draining = tuple(sorted({*leaving, *(id for id in group.table.draining if self._there(id))}))
-        if (members, draining) == (group.members, group.draining):
+        shard_map = group.table.shard_map_of(members) if self._keyed else ()
+        if (members, draining, shard_map) == (group.members, group.draining, group.shard_map):
             return False
-        group.members, group.draining = members, draining
+        group.members, group.draining, group.shard_map = members, draining, shard_map
         return True
+
+    def take_keys(self) -> dict[str, ShardMap]:
+        """From now on messages may have keys: the slots of the shards in each group in force."""
+        self._keyed = True
+        in_force = [group for group in self.groups.values() if group.members]
+        for group in in_force:
+            assert group.table is not None
+            group.shard_map = group.table.shard_map_of(group.members)
+        return {group.name: group.shard_map for group in in_force}
 
     def silences(self, now: float, before: frozenset[int], after: frozenset[int]) -> Iterator[Silence]:
         """Of those who are no longer in force: how long each had not been echoed. Not of those who said goodbye."""
@@ -196,7 +217,7 @@ class Audience:
         """Can a former owner no longer be at its lane? Its lease must be over, and it must not have taken the stream
         for orphaned: it would need the word of all who were in force with it, and one of them never gave it."""
         ear = self.ears.get(loss.owner)
-        if ear is None or ear.gone or ear.stamp >= loss.segment.stamp:
+        if loss.given or ear is None or ear.gone or ear.stamp >= loss.segment.stamp:
             return True
         if now >= ear.echoed_at + self._timings.orphan_wait:
             return True

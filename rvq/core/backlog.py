@@ -126,7 +126,7 @@ class Backlog:
         """Of each record, if they are all of one length: nothing, if they are also of one plain kind."""
         head, kinds = self._head, self._kinds
         kind = kinds[head]
-        plain = self._shards is None and kind != RICH and kinds.count(kind, head, head + most) == most
+        plain = self._shards is None and kind < RICH and kinds.count(kind, head, head + most) == most
         return 0 if plain else RECORD_OVERHEAD
 
     def _cut(self, stop: int) -> Records:

@@ -77,6 +77,12 @@ class Holding:
         self._within: set[int] = set()
         """The first sequences of frames inside of trains: they are here too."""
 
+    @property
+    def datagrams(self) -> int:
+        """How many are here, in frames and parts of messages."""
+        frames = sum(len(frame.datagrams) for frame in self.frames.values())
+        return frames + sum(len(parts.datagrams) for parts in self._parts.values())
+
     # --- coming in ------------------------------------------------------------------------------------------------
 
     def add(self, header: DataHeader, datagram: bytes) -> HeldFrame | None:

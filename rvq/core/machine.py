@@ -29,8 +29,26 @@ Target = Route | Cut | Address
 Datagram = tuple[Target, bytes]
 
 
+class Wall:
+    """What a host's wall clock shows, told by its distance from the clock that machines are driven by.
+
+    Whoever drives a machine corrects the distance when the wall clock is set.
+    """
+
+    __slots__ = ("offset",)
+
+    def __init__(self, offset: float) -> None:
+        self.offset = offset
+
+    def read(self, now: float) -> float:
+        return now + self.offset
+
+
 class Machine(Protocol):
     """A sending or receiving end. After every call the driver sends `take_outgoing()` and arms `next_deadline()`."""
+
+    wall: Wall
+    """The driver corrects its distance when the wall clock is set."""
 
     def receive(self, now: float, datagram: bytes, source: Address, size: int = 0) -> None:
         """A datagram came; with `size`, a train of frames of that size."""

@@ -14,6 +14,7 @@ from sortedcontainers import SortedDict
 
 from rvq import limits
 from rvq.core.machine import Address
+from rvq.core.shards import draft
 from rvq.core.table import Table, sorted_members
 from rvq.timings import Timings
 from rvq.wire.frames import NO_VERSION, Alive, Heard, Member, Version
@@ -37,6 +38,7 @@ class Peer:
     counter: int
     version: Version
     leaving: bool
+    load: int
     expires_at: float
     heard: dict[int, Heard]
 
@@ -48,6 +50,10 @@ class Membership:
         self.me = me
         self.weight = weight
         self.table: Table | None = None
+        """The newest one that has me."""
+        self._shared: Table | None = None
+        """What the next shard map follows from: my newest table with others in it. One that I wrote because I heard
+        nobody says nothing of how they share. Before I have a table, the newest that I heard."""
         self.leaving = False
         self.peers: SortedDict[int, Peer] = SortedDict()
         self._timings = timings
@@ -86,13 +92,13 @@ class Membership:
             return False
         self.learn_counter(frame.version.counter)
         if peer is None:
-            peer = Peer(frame.source, source, 0, 0, NO_VERSION, False, 0.0, {})
+            peer = Peer(frame.source, source, 0, 0, NO_VERSION, False, 0, 0.0, {})
             self.peers[frame.source] = peer
             self._departed.pop(frame.source, None)
         before = (peer.weight, peer.leaving, peer.version)
         self._slots += frame.weight - peer.weight
         peer.address, peer.weight, peer.counter = source, frame.weight, frame.counter
-        peer.version, peer.leaving = frame.version, frame.leaving
+        peer.version, peer.leaving, peer.load = frame.version, frame.leaving, frame.load
         peer.heard = {heard.stream: heard for heard in frame.heard}
         peer.expires_at = now + self._timings.expiry
         if before != (peer.weight, peer.leaving, peer.version):
@@ -112,9 +118,13 @@ class Membership:
     def offer(self, now: float, table: Table) -> bool:
         """A table was heard. True if it is newer than mine and has me: then it is mine now."""
         self.learn_counter(table.version.counter)
-        if table.version <= self.version or not table.has(self.me):
+        if table.version <= self.version:
             return False
-        self.table = table
+        if not table.has(self.me):
+            if self.table is None and (self._shared is None or table.version > self._shared.version):
+                self._shared = table
+            return False
+        self._take(table)
         self._unmet_since = math.inf
         self._note_change(now)
         return True
@@ -236,10 +246,16 @@ class Membership:
         self._unmet_since = math.inf
         self._counter_max += 1
         members, draining = self._wanted()
-        self.table = Table(Version(self._counter_max, self.me), members, draining)
+        shard_map = self._shared.shard_map_of(members) if self._shared else draft(members)
+        self._take(table := Table(Version(self._counter_max, self.me), members, draining, shard_map))
         self._written.append(now)
         self._pause = min(PAUSE_S_MAX, self._pause * 2) if self._is_busy(now) else self._timings.settle
-        return self.table
+        return table
+
+    def _take(self, table: Table) -> None:
+        self.table = table
+        if len(table.members) > 1 or self._shared is None:
+            self._shared = table
 
     def _is_busy(self, now: float) -> bool:
         return len(self._written) == BUSY_TABLES and now - self._written[0] < CALM_S

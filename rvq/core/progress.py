@@ -5,12 +5,13 @@ Facts are only ever added, from whomever they come.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rvq.core.runs import DoneRuns
-from rvq.core.table import lane_of_shard, slots_of
+from rvq.core.shards import ShardMap
+from rvq.core.table import slots_of
 from rvq.limits import REPORT_RANGES_MAX
-from rvq.wire.frames import LaneKey, LaneProgress, Member
+from rvq.wire.frames import LaneAnswer, LaneProgress, LaneQuestion, Member
 from rvq.wire.records import NO_SHARD
 
 ShardOf = Callable[[int], int]
@@ -20,14 +21,14 @@ ShardOf = Callable[[int], int]
 class SegmentDone:
     """One segment's lanes. `floor` is the least of theirs; those of unkeyed lanes pass over what is not their own."""
 
-    __slots__ = ("at", "end", "floor", "floors", "keyed", "lanes", "members", "stamp")
+    __slots__ = ("at", "end", "floor", "floors", "keyed", "lanes", "shard_map", "stamp")
 
-    def __init__(self, stamp: int, at: int, keyed: bool, members: tuple[Member, ...]) -> None:
+    def __init__(self, stamp: int, at: int, keyed: bool, members: tuple[Member, ...], shard_map: ShardMap = ()) -> None:
         self.stamp = stamp
         self.at = at
         self.end: int | None = None
         self.keyed = keyed
-        self.members = members
+        self.shard_map = shard_map
         self.lanes = [DoneRuns(at - 1) for _ in slots_of(members)]
         self.floors = [self._floor(slot) for slot in range(len(self.lanes))]
         self.floor = min(self.floors)
@@ -53,7 +54,7 @@ class SegmentDone:
 
     def slot_of(self, sequence: int, shard_of: ShardOf) -> int:
         shard = shard_of(sequence) if self.keyed else NO_SHARD
-        return sequence % len(self.lanes) if shard == NO_SHARD else lane_of_shard(self.members)[shard]
+        return sequence % len(self.lanes) if shard == NO_SHARD else self.shard_map[shard]
 
     def done_within(self, first: int, last: int, shard_of: ShardOf) -> int:
         """How many messages from first to last are done."""
@@ -65,6 +66,22 @@ class SegmentDone:
             for slot, lane in enumerate(self.lanes)
             for begin, end in lane.within(first, last)
         )
+
+
+def common_runs(lists: Sequence[list[tuple[int, int]]]) -> list[tuple[int, int]]:
+    """What all of these lists of runs have in common. Each is in order."""
+    common = lists[0]
+    for runs in lists[1:]:
+        both, at = [], 0
+        for first, last in common:
+            while at < len(runs) and runs[at][1] < first:
+                at += 1
+            place = at
+            while place < len(runs) and runs[place][0] <= last:
+                both.append((max(first, runs[place][0]), min(last, runs[place][1])))
+                place += 1
+        common = both
+    return common
 
 
 class GroupDone:
@@ -79,11 +96,11 @@ class GroupDone:
         """The stamp of the oldest segment that is not done."""
         return self._segments[0].stamp
 
-    def switch(self, stamp: int, at: int, keyed: bool, members: tuple[Member, ...]) -> None:
+    def switch(self, stamp: int, at: int, keyed: bool, members: tuple[Member, ...], shard_map: ShardMap = ()) -> None:
         """A new segment begins; the one before ends."""
         if self._segments:
             self._segments[-1].end = at - 1
-        self._segments.append(SegmentDone(stamp, at, keyed, members))
+        self._segments.append(SegmentDone(stamp, at, keyed, members, shard_map))
         self._close()
 
     def merge(self, lane: LaneProgress, last: int) -> bool:
@@ -100,13 +117,33 @@ class GroupDone:
             return False
         return self._close(last)
 
-    def progress(self, key: LaneKey) -> LaneProgress | None:
+    def answer(self, question: LaneQuestion) -> LaneAnswer | None:
         """What is known of one lane; None if its segment is not known, or no longer."""
-        segment = self._segment(key.stamp)
-        if segment is None or key.slot >= len(segment.lanes):
+        segment = self._segment(question.stamp)
+        if segment is None or question.slot >= len(segment.lanes):
             return None
-        lane = segment.lanes[key.slot]
-        return LaneProgress(key.stamp, key.slot, lane.floor, lane.flat(REPORT_RANGES_MAX))
+        lane = segment.lanes[question.slot]
+        runs, whole = lane.above(question.after, REPORT_RANGES_MAX)
+        return LaneAnswer(question.stamp, question.slot, question.first, lane.floor, runs, whole)
+
+    def done_runs(self, last: int) -> list[tuple[int, int]]:
+        """Runs above `done_to`, up to `last`, in which everything is done."""
+        found: list[tuple[int, int]] = []
+        for segment in self._segments:
+            end = last if segment.end is None else min(last, segment.end)
+            if segment.at <= end:
+                found += common_runs([lane.within(segment.at, end) for lane in segment.lanes])
+        return found
+
+    @property
+    def has_older(self) -> bool:
+        """Are there segments before the newest that are not done?"""
+        return len(self._segments) > 1
+
+    @property
+    def starts(self) -> list[tuple[int, int]]:
+        """The stamp and the first sequence of each open segment, the oldest first."""
+        return [(segment.stamp, segment.at) for segment in self._segments]
 
     def is_done(self, sequence: int, shard_of: ShardOf) -> bool:
         if sequence <= self.done_to:
@@ -115,6 +152,13 @@ class GroupDone:
             if sequence >= segment.at:
                 return segment.lanes[segment.slot_of(sequence, shard_of)].covers(sequence)
         return True
+
+    def lane_of(self, sequence: int, shard_of: ShardOf) -> tuple[int, int] | None:
+        """The stamp and slot of a message's lane; None if its segment is closed."""
+        for segment in reversed(self._segments):
+            if sequence >= segment.at:
+                return segment.stamp, segment.slot_of(sequence, shard_of)
+        return None
 
     def undone(self, last: int, shard_of: ShardOf) -> int:
         """How many messages up to `last` are not done."""

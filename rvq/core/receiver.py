@@ -13,7 +13,7 @@ from rvq import limits
 from rvq.core.end import PROMPT_S, End
 from rvq.core.lanes import Piece
 from rvq.core.lease import Beats
-from rvq.core.machine import Address, Route
+from rvq.core.machine import Address, Route, Wall
 from rvq.core.membership import Membership
 from rvq.core.stats import Stats
 from rvq.core.stream import Stream
@@ -51,6 +51,10 @@ _DATA_MAX = bytes([FrameType.TAIL])
 """Compared with the type byte of a datagram: data frames are up to this. Hot, so without reading the header twice."""
 
 
+def _has_no_urgent(stream: Stream) -> bool:
+    return not stream.work.has_urgent
+
+
 class ReceiverMachine(End):
     """One receiver of one label in one group."""
 
@@ -67,6 +71,8 @@ class ReceiverMachine(End):
         wall_offset: float = 0.0,
         receive_bytes: int = limits.RECEIVE_BUFFER_BYTES,
         settler: Settler | None = None,
+        tracked: bool = False,
+        hand_over: bool = False,
     ) -> None:
         if type(weight) is not int or not 1 <= weight <= limits.WEIGHT_MAX:
             raise BusError(f"weight={weight!r} is not a weight: give a whole number from 1 to {limits.WEIGHT_MAX}")
@@ -81,6 +87,9 @@ class ReceiverMachine(End):
         self._timings, self._random = timings, random
         self._receive_bytes = receive_bytes
         self._settler = settler
+        self._tracked = tracked
+        self._hands_over = hand_over
+        self.wall = Wall(wall_offset)
         self._beats = Beats()
         self._ended_streams: dict[int, bool] = {}
         """Streams that are no longer followed: True if they said goodbye, False if they were forgotten."""
@@ -103,6 +112,11 @@ class ReceiverMachine(End):
                     return True
         return False
 
+    @property
+    def inheriting(self) -> bool:
+        """Will more come that another had, once its lease must be over?"""
+        return any(stream.inheriting for stream in self.streams.values())
+
     def take(self, now: float, max: int, handed: list[Handed] | None = None) -> list[Message]:
         """Up to so many messages, which count as started. Streams take turns.
 
@@ -112,14 +126,20 @@ class ReceiverMachine(End):
         if self._handing_back:
             return taken
         streams = list(self.streams.values())
-        for offset in range(len(streams)):
-            stream = streams[(self._turn + offset) % len(streams)]
+        turn = self._turn % len(streams) if streams else 0
+        streams = streams[turn:] + streams[:turn]
+        streams.sort(key=_has_no_urgent)
+        for stream in streams:
             if stream.work.ready and stream.lease.holds(now):
-                taken += stream.work.take(max - len(taken), handed)
+                taken += stream.work.take(now, max - len(taken), handed)
                 if stream.work.spoilt:
                     stream.ask_again_for_spoilt(now)
                     self._at_latest(stream.next_deadline())
-                if stream.work.reported:
+                if stream.work.waiting:
+                    self._at_latest(stream.next_deadline())
+                if stream.work.begun:
+                    stream.report_at = now
+                if stream.work.reported or stream.work.begun:
                     self._note_progress(now, stream)
                 if len(taken) >= max:
                     break
@@ -130,7 +150,6 @@ class ReceiverMachine(End):
         """A message is done."""
         stream = self._stream_of(message)
         if stream is not None and stream.work.acknowledge(message):
-            self.stats.acked += 1
             self._note_progress(now, stream)
 
     def acknowledge_handed(self, now: float, handed: Iterable[Handed]) -> None:
@@ -160,11 +179,8 @@ class ReceiverMachine(End):
 
     def _acknowledge_run(self, now: float, piece: Piece | None, start: int, stop: int) -> None:
         stream = self.streams.get(piece.stream) if piece is not None else None
-        if piece is not None and stream is not None:
-            news = stream.work.finish(piece, start, stop)
-            if news:
-                self.stats.acked += news
-                self._note_progress(now, stream)
+        if piece is not None and stream is not None and stream.work.acknowledge_run(piece, start, stop):
+            self._note_progress(now, stream)
 
     def retry(self, now: float, message: Message, delay: float = 0.0) -> None:
         """A message failed: hand it out again after `delay`."""
@@ -179,13 +195,24 @@ class ReceiverMachine(End):
         if stream is not None:
             stream.work.give_back(message)
 
-    def reject(self, now: float, message: Message, reason: str = "") -> None:
-        """A message will never be handled. For its sender that is done."""
+    def reject(self, now: float, message: Message, reason: str = "") -> bool:
+        """A message will never be handled. For its sender that is done. False if it was done with before."""
         stream = self._stream_of(message)
-        if stream is not None and stream.work.acknowledge(message):
-            self.stats.dead += 1
-            self.events.append(f"rejected {message.id}{f': {reason}' if reason else ''}")
-            self._note_progress(now, stream)
+        if stream is None or not stream.work.reject(message):
+            return False
+        self.events.append(f"rejected {message.id}{f': {reason}' if reason else ''}")
+        self._note_progress(now, stream)
+        return True
+
+    def first_owner(self, message: Message) -> int:
+        """Who tried it first, as far as is known."""
+        stream = self._stream_of(message)
+        return self.id if stream is None else stream.work.first_owner(message)
+
+    @property
+    def has_urgent(self) -> bool:
+        """Is there anything that should not wait behind what was taken?"""
+        return not self._handing_back and any(stream.work.has_urgent for stream in self.streams.values())
 
     def may_start(self, now: float, stream: int, sequence: int) -> bool:
         """Could this receiver start that message now, if it is not done?"""
@@ -360,6 +387,8 @@ class ReceiverMachine(End):
             send=self._say,
             tell=self.events.append,
             settler=self._settler,
+            wall=self.wall,
+            tracked=self._tracked,
             was_forgotten=id in self._ended_streams,
             now=now,
         )
@@ -392,7 +421,7 @@ class ReceiverMachine(End):
         self._at_latest(self.membership.next_write())
 
     def _on_table(self, now: float, frame: TableFrame) -> None:
-        if self.membership.offer(now, Table(frame.version, frame.members, frame.draining)):
+        if self.membership.offer(now, Table(frame.version, frame.members, frame.draining, frame.shard_map)):
             self._beat_soon(now)
         self._at_latest(self.membership.next_write())
 
@@ -411,10 +440,13 @@ class ReceiverMachine(End):
         """Memory seems full. Copies of what others own go first: they are only for inheriting, and can be asked for."""
         if now >= self._make_room_at:
             self._make_room_at = now + MAKE_ROOM_S
-            for stream in self.streams.values():
-                stream.drop_copies()
+            self._drop_copies()
             self._share_window()
         return self._held <= limits.RECEIVED_BYTES
+
+    def _drop_copies(self) -> None:
+        for stream in self.streams.values():
+            stream.drop_copies()
 
     def _share_window(self) -> None:
         """What was asked for as socket buffer, of which Linux grants twice as much, is shared by all streams."""
@@ -423,6 +455,7 @@ class ReceiverMachine(End):
         room = max(0, limits.RECEIVED_BYTES - self._held)
         for stream in self.streams.values():
             stream.intake.window = min(self._receive_bytes, room) // count
+            stream.shared_by = count
 
     # --- time -----------------------------------------------------------------------------------------------------
 
@@ -431,6 +464,8 @@ class ReceiverMachine(End):
         if self.left:
             return
         self._notice_nap(now)
+        if self._held > limits.RECEIVED_BYTES // 2:
+            self._drop_copies()
         self._share_window()
         table = self.membership.wake(now)
         if table is not None:
@@ -473,6 +508,9 @@ class ReceiverMachine(End):
     def _beat(self, now: float) -> None:
         """I am alive."""
         first = self._beats.counter == 0
+        if self._hands_over and now >= self._beaten_at + self._timings.heartbeat / 2:
+            for stream in self.streams.values():
+                stream.consider_handing_over(now, self.membership.peers)
         self._beaten_at = now
         self._beat_at = now + self._timings.heartbeat
         streams = self.streams.values()
@@ -486,6 +524,7 @@ class ReceiverMachine(End):
                 self._beats.beat(now),
                 hello=first,
                 leaving=self.leaving,
+                load=self._load(now),
                 version=self.membership.version,
                 heard=tuple(stream.heard(now) for stream in streams),
                 reports=tuple(stream.report(full=True) for stream in streams),
@@ -494,8 +533,14 @@ class ReceiverMachine(End):
         for stream in streams:
             stream.reported(now)
 
+    def _load(self, now: float) -> int:
+        """Messages in hand and in line, about. Of a stream whose sender is gone nothing is in line."""
+        return sum(stream.load(now) for stream in self.streams.values())
+
     def _table_frame(self, table: Table) -> TableFrame:
-        return TableFrame(self.id, self.label, self.group, table.version, table.members, table.draining)
+        return TableFrame(
+            self.id, self.label, self.group, table.version, table.members, table.draining, table.shard_map
+        )
 
     def check_invariants(self) -> None:
         self.membership.check_invariants()

@@ -6,7 +6,7 @@ Knows no sockets and no clock.
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from random import Random
@@ -52,6 +52,8 @@ class Gaps:
 
     def note(self, now: float, first: int, last: int, wait: float = ASK_S_FIRST) -> None:
         """These are missing, and asked for after `wait`. What is followed already stays as it is."""
+        if len(self._gaps) >= GAPS_MAX:
+            return
         for begin, end in self._unknown(first, last):
             if len(self._gaps) < GAPS_MAX:
                 self._gaps[begin] = Gap(end, now + wait * self._random.uniform(0.5, 1.5))
@@ -93,7 +95,9 @@ class Gaps:
     def _unknown(self, first: int, last: int) -> list[tuple[int, int]]:
         """The parts of a run that no gap has."""
         found = []
-        for begin in list(self._gaps.irange(None, last)):
+        for begin in self._gaps.islice(max(0, self._gaps.bisect_right(first) - 1)):
+            if begin > last:
+                break
             end = self._gaps[begin].last
             if end < first:
                 continue
@@ -119,6 +123,8 @@ class SentFrame(NamedTuple):
     datagrams: Sequence[bytes]
     cost: int
     shards: Sequence[int] | None
+    later: frozenset[int] = frozenset()
+    """The sequences of those with a due time, in a frame with keys."""
 
 
 class Asked:
@@ -132,11 +138,13 @@ class Asked:
         self.multicast_at = -math.inf
 
 
+_NONE: frozenset[int] = frozenset()
 _RELEASED = SentFrame(0, 0, (), 0, None)
 
 
 class SentFrames:
-    """The frames that a sender keeps: consecutive, released from the oldest on."""
+    """The frames that a sender keeps: consecutive, released from the oldest on. Those that are done behind one that is
+    not keep their place, but no bytes."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -164,7 +172,7 @@ class SentFrames:
         """Frame after frame with so many messages without keys, each of this cost."""
         firsts = range(first, first + per_frame * len(datagrams), per_frame)
         self._frames += [
-            _new(SentFrame, (begin, begin + per_frame - 1, (datagram,), cost, None))
+            _new(SentFrame, (begin, begin + per_frame - 1, (datagram,), cost, None, _NONE))
             for begin, datagram in zip(firsts, datagrams, strict=True)
         ]
         self._firsts += firsts
@@ -185,6 +193,16 @@ class SentFrames:
         if head > COMPACT_FRAMES and head > len(frames) // 2:
             del frames[:head], self._firsts[:head]
             self._head = 0
+
+    def release_run(self, first: int, last: int) -> None:
+        """Frames between these sequences are done in all groups, though some before them are not."""
+        place = max(self._head, bisect_left(self._firsts, first))
+        while place < len(self._frames) and self._frames[place].last <= last:
+            frame = self._frames[place]
+            if frame.datagrams:
+                self.bytes -= frame.cost
+                self._frames[place] = frame._replace(datagrams=(), cost=0)
+            place += 1
 
     def overlapping(self, first: int, last: int) -> Iterator[SentFrame]:
         """The frames with any of these sequences."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from sortedcontainers import SortedDict
 
@@ -47,9 +48,43 @@ class DoneRuns:
         spans = [(first, min(self.floor, last))] + [(max(a, first), min(b, last)) for a, b in self._runs.items()]
         return [span for span in spans if span[0] <= span[1]]
 
+    def not_within(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+        """What is not done from first to last, as runs."""
+        first = max(first, self.floor + 1)
+        at = max(0, self._runs.bisect_right(first) - 1)
+        for begin in self._runs.islice(at):
+            if begin > last:
+                break
+            if begin > first:
+                yield first, begin - 1
+            first = max(first, self._runs[begin] + 1)
+        if first <= last:
+            yield first, last
+
     def flat(self, most: int) -> tuple[int, ...]:
         """The runs above the floor as (first, last, first, last, ...), the lowest `most` of them."""
         return tuple(end for run in self._runs.items()[:most] for end in run)
+
+    def above(self, after: int, most: int) -> tuple[tuple[int, ...], bool]:
+        """As `flat`, of the runs that begin above `after`; and whether those are all of them."""
+        keys = list(islice(self._runs.irange(after + 1), most + 1))
+        return tuple(end for first in keys[:most] for end in (first, self._runs[first])), len(keys) <= most
+
+    def runs_from(self, first: int, most: int) -> list[int]:
+        """Where runs begin, from there on, at most so many."""
+        return list(islice(self._runs.irange(first), most))
+
+    def run_with(self, sequence: int) -> tuple[int, ...]:
+        """The run above the floor that has this sequence, as (first, last); empty if there is none."""
+        at = self._runs.bisect_right(sequence) - 1
+        if at < 0 or self._runs.peekitem(at)[1] < sequence:
+            return ()
+        return tuple(self._runs.peekitem(at))
+
+    @property
+    def top(self) -> int:
+        """The last sequence that is done."""
+        return int(self._runs.peekitem()[1]) if self._runs else self.floor
 
     def __len__(self) -> int:
         """How many runs there are above the floor."""

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Container, Iterable
+from itertools import islice
 from random import Random
 from typing import Any
 
@@ -15,10 +17,11 @@ from rvq.core.audience import Audience, Ear, Group
 from rvq.core.backlog import Backlog
 from rvq.core.end import PROMPT_S, End
 from rvq.core.flow import Flow
-from rvq.core.lanes import Ownership, ownership
+from rvq.core.gates import Gates, bits_to_numbers
+from rvq.core.lanes import Part, ownership, part_with
 from rvq.core.lease import Beats
-from rvq.core.machine import Address, Cut, Route, Target
-from rvq.core.progress import GroupDone
+from rvq.core.machine import Address, Cut, Route, Target, Wall
+from rvq.core.progress import GroupDone, common_runs
 from rvq.core.repair import SentFrame, SentFrames
 from rvq.core.stamps import ANSWER_MAX, Segment, Stamper, segments_of
 from rvq.core.stats import Stats
@@ -39,18 +42,23 @@ from rvq.wire.frames import (
     FrameType,
     Goodbye,
     GroupState,
+    HandOver,
+    LaneAnswer,
     LaneKey,
+    Moved,
     Nak,
     Progress,
     Report,
     SenderAlive,
     SenderGoodbye,
+    ShardsDone,
     Stamp,
     StreamReport,
     TableFrame,
+    Tried,
     label_tag,
 )
-from rvq.wire.records import NO_SHARD, Record, Records, make_record
+from rvq.wire.records import LATER, NO_SHARD, Record, Records, make_record
 
 TAIL_S = 0.02
 """Quiet after which a sender says how far its stream goes: so the loss of the last frames is noticed early."""
@@ -60,8 +68,26 @@ MANY_ASK_S = 0.01
 """A frame that two receivers ask for within this time is multicast."""
 BEHIND_BYTES = 256 * limits.KIB
 """Messages that wait for their frame while frames wait for receivers: enough for the next few frames."""
+RELEASE_S = 0.05
+"""Pause between looks for frames that are done behind one that is not."""
+PROGRESS_FRAMES_MAX = 8
+"""Frames in answer to one question for progress. What is left out is asked for again."""
 TABLE_ASK_S = 0.05
 """Pause between questions for a table that is not known."""
+
+
+def _frames_of(answers: Iterable[LaneAnswer]) -> list[list[LaneAnswer]]:
+    """Answers in as many frames as it takes."""
+    found: list[list[LaneAnswer]] = []
+    room = 0
+    for answer in answers:
+        runs = len(answer.runs) // 2
+        if runs > room or not found:
+            found.append([])
+            room = limits.REPORT_RUNS_MAX
+        found[-1].append(answer)
+        room -= runs
+    return found
 
 
 class SenderMachine(End):
@@ -79,6 +105,7 @@ class SenderMachine(End):
         frame_bytes: int = limits.FRAME_BYTES_LOOPBACK,
         train_frames: int = 1,
         window: int = limits.RETAINED_BYTES,
+        hold: float = math.inf,
     ) -> None:
         super().__init__(label_tag(check_label(label)), timings.heartbeat, now)
         self.label = label
@@ -88,12 +115,20 @@ class SenderMachine(End):
         self.last = 0
         """The sequence of the last message that was put in a frame."""
         self._timings, self._random = timings, random
-        self._wall_offset = wall_offset
+        self.wall = Wall(wall_offset)
         self._frame_bytes = frame_bytes
         self._train_frames = train_frames
         self._full_bytes = frame_bytes * train_frames
         """What is sent at once, at most."""
         self._window = window
+        self._hold = hold
+        self._held_since: dict[str, float] = {}
+        """Groups of which nobody is left, and since when."""
+        self._gates: dict[str, Gates] = {}
+        self._reached: dict[str, dict[int, int]] = {}
+        """How far each group's shards were when that was last looked at."""
+        self._tried: dict[str, dict[int, Tried]] = {}
+        self._release_at = -math.inf
         self._audience = Audience(timings)
         self._stamper = Stamper(id, label)
         self._done: dict[str, GroupDone] = {}
@@ -132,10 +167,19 @@ class SenderMachine(End):
         return self._backlog.bytes >= self._full_bytes
 
     def submit(
-        self, now: float, body: Any, *, key: str | bytes | None = None, headers: dict[str, Any] | None = None
+        self,
+        now: float,
+        body: Any,
+        *,
+        key: str | bytes | None = None,
+        headers: dict[str, Any] | None = None,
+        delay: float | None = None,
+        ttl: float | None = None,
+        urgent: bool = False,
     ) -> None:
         """Take one message. Raises BadMessage and MessageTooLarge."""
-        self.submit_record(make_record(body, key, headers))
+        due_at = None if delay is None else self.wall.read(now) + delay
+        self.submit_record(make_record(body, key, headers, due_at, ttl, urgent))
 
     def submit_records(self, records: Records) -> None:
         """Take messages that are packed already."""
@@ -175,12 +219,18 @@ class SenderMachine(End):
     @property
     def undone(self) -> int:
         """Messages that were submitted and are not done in every group."""
-        sent = max((done.undone(self.last, self._shard_of) for done in self._done.values()), default=self.last)
+        sent = max(
+            (done.undone(self.last, self._shard_of) for done in self._done.values()), default=self.last - self._done_to
+        )
         return len(self._backlog) + sent
 
     def is_done(self, group: str, sequence: int) -> bool:
         done = self._done.get(group)
         return done is not None and done.is_done(sequence, self._shard_of)
+
+    def is_done_by_all(self, sequence: int) -> bool:
+        """Is a message, by its number among those submitted, done in every group?"""
+        return bool(self._done) and sequence <= self.last and all(self.is_done(group, sequence) for group in self._done)
 
     @property
     def waiting_for(self) -> str | None:
@@ -267,7 +317,7 @@ class SenderMachine(End):
             record = backlog.take_one()
             records = Records.of((record,))
             datagrams = encode_fragments(at, record, self._frame_bytes)
-        self._keep(len(records.datas), records.shards, datagrams)
+        self._keep(records, datagrams)
         for datagram in datagrams:
             self._send_later(Route.DATA, datagram)
 
@@ -287,19 +337,24 @@ class SenderMachine(End):
         several = backlog.take_frames(room, most, self._train_frames)
         for records in several:
             frame = encode_batch(self._stamped(now), records, 0 if records is several[-1] else size)
-            self._keep(len(records.datas), records.shards, [frame])
+            self._keep(records, [frame])
             frames.append(frame)
         return frames
 
     def _stamped(self, now: float) -> Stamped:
-        first, sent_at = self.last + 1, now + self._wall_offset
+        first, sent_at = self.last + 1, self.wall.read(now)
         return Stamped(self._tag, self._stamper.newest, self.id, first, sent_at, self._done_to, self._position)
 
-    def _keep(self, count: int, shards: list[int] | None, datagrams: list[bytes]) -> None:
+    def _keep(self, records: Records, datagrams: list[bytes]) -> None:
         """A frame that was made; a large message is many datagrams."""
+        count = len(records.datas)
         first, self.last = self.last + 1, self.last + count
         size, many = sum(map(len, datagrams)), len(datagrams)
-        self._frames.add(SentFrame(first, self.last, datagrams, size + limits.DATAGRAM_COST_BYTES * many, shards))
+        frame = SentFrame(first, self.last, datagrams, size + limits.DATAGRAM_COST_BYTES * many, records.shards)
+        if records.shards is not None and LATER in records.kinds:
+            later = frozenset(first + place for place, kind in enumerate(records.kinds) if kind == LATER)
+            frame = frame._replace(later=later)
+        self._frames.add(frame)
         self._position += size + limits.FLIGHT_COST_BYTES * many
         self.stats.routed += count
 
@@ -339,8 +394,11 @@ class SenderMachine(End):
                 self._on_ask_stamps(frame, source)
             case AskProgress() if frame.stream == self.id:
                 self._on_ask_progress(now, frame, source)
+            case HandOver() if frame.stream == self.id:
+                self._on_hand_over(now, frame)
             case TableFrame() if frame.label == self.label:
-                self._audience.offer(frame.group, Table(frame.version, frame.members, frame.draining))
+                table = Table(frame.version, frame.members, frame.draining, frame.shard_map)
+                self._audience.offer(frame.group, table)
                 self._settle(now, frame.group)
             case Goodbye() if frame.label == self.label:
                 if self._audience.goodbye(frame.source):
@@ -386,15 +444,76 @@ class SenderMachine(End):
         moved = [done.merge(lane, self.last) for lane in report.lanes]
         if any(moved):
             self._advance(now)
+        elif moved:
+            self._release_above(now)
+        if report.tried:
+            self._note_tries(ear.group, report.tried)
+        if moved and done.has_older:
+            self._open_gates(now, ear.group)
         self._pump(now)
+
+    def _note_tries(self, group: str, tried: Iterable[Tried]) -> None:
+        """Messages that were started: their heirs go on counting."""
+        known = self._tried.setdefault(group, {})
+        done_to = self._done[group].done_to
+        for one in tried:
+            before = known.get(one.sequence)
+            if before is None and len(known) >= limits.TRIED_MAX:
+                self._forget_tries(group)
+            news = before is None or before.attempts < one.attempts
+            if news and done_to < one.sequence <= self.last and len(known) < limits.TRIED_MAX:
+                known[one.sequence] = one if before is None else one._replace(first_owner=before.first_owner)
+
+    def _forget_tries(self, group: str) -> None:
+        done, known = self._done[group], self._tried[group]
+        for sequence in [sequence for sequence in known if done.is_done(sequence, self._shard_of)]:
+            del known[sequence]
+
+    def _release_above(self, now: float) -> None:
+        """One message can keep the stream from being done up to it for long: it was delayed, is retried, or its
+        handler is slow. If memory is short, what is done behind it is let go all the same."""
+        if now < self._release_at or self._frames.bytes < self._window // 2:
+            return
+        self._release_at = now + RELEASE_S
+        for first, last in common_runs([done.done_runs(self.last) for done in self._done.values()]):
+            self._frames.release_run(first, last)
+
+    def _open_gates(self, now: float, name: str) -> None:
+        """With keys: shards that are through with the older segments may go on in the newest."""
+        gates, done = self._gates.get(name), self._done[name]
+        if gates is None:
+            return
+        gates.advance(lambda sequence: done.is_done(sequence, self._shard_of))
+        reached = gates.reached(done.starts)
+        if reached != self._reached.get(name):
+            self._reached[name] = reached
+            self._beat_soon(now)
+
+    def _close_gates(self, name: str, at: int) -> None:
+        """A group's segment ended before `at`: what is not done of its keys must be done before they go on."""
+        gates, done = self._gates[name], self._done[name]
+        for frame in self._frames.overlapping(gates.closed_to + 1, at - 1):
+            if frame.shards is None or not frame.datagrams:
+                continue
+            for sequence, shard in enumerate(frame.shards, frame.first):
+                if shard == NO_SHARD or sequence in frame.later or not gates.closed_to < sequence < at:
+                    continue
+                if not done.is_done(sequence, self._shard_of):
+                    gates.close(shard, sequence)
+        gates.closed_to = max(gates.closed_to, at - 1)
 
     def _advance(self, now: float) -> None:
         """Some group is done with more: let go of what all are done with."""
+        if not self._done:
+            return
         done_to = min(done.done_to for done in self._done.values())
         if done_to > self._done_to:
             self.stats.acked += done_to - self._done_to
             self._done_to = done_to
             self._frames.release(done_to)
+        for known in self._tried.values():
+            for sequence in [sequence for sequence in known if sequence <= self._done_to]:
+                del known[sequence]
         oldest = min(done.oldest_stamp for done in self._done.values())
         if oldest > self._stamper.oldest:
             self._stamper.close_before(oldest)
@@ -442,25 +561,67 @@ class SenderMachine(End):
         if done is None:
             return
         segments = segments_of(self._stamper.open.values(), ask.group)
-        owners: dict[int, list[Ownership]] = {}
-        answer = []
-        for key in ask.lanes:
-            progress = done.progress(key)
-            if progress is not None and self._may_answer(now, ask.source, key, segments, owners):
-                answer.append(progress)
-        if answer:
-            self._say(source, Progress(self.id, ask.nonce, tuple(answer)))
+        owners: dict[int, list[list[Part]]] = {}
+        answers = []
+        for question in ask.lanes:
+            answer = done.answer(question)
+            key = LaneKey(question.stamp, question.slot, question.first)
+            if answer is not None and self._may_answer(now, ask.source, key, segments, owners):
+                answers.append(answer)
+        # What was tried goes ahead, so that it is known when the heir starts.
+        *ahead, last = self._tried_of(ask.group, {(answer.stamp, answer.slot) for answer in answers})
+        for tried in ahead:
+            self._say(source, Progress(self.id, ask.nonce, (), tried))
+        for some in _frames_of(answers)[:PROGRESS_FRAMES_MAX]:
+            self._say(source, Progress(self.id, ask.nonce, tuple(some), last))
+            last = ()
+
+    def _tried_of(self, group: str, lanes: Container[tuple[int, int]]) -> list[tuple[Tried, ...]]:
+        """What was started of these lanes and is not done, for one frame each; at least for one."""
+        done, known = self._done[group], self._tried.get(group, {})
+        undone = (sequence for sequence in sorted(known) if not done.is_done(sequence, self._shard_of))
+        mine = (known[sequence] for sequence in undone if done.lane_of(sequence, self._shard_of) in lanes)
+        told = list(islice(mine, limits.REPORT_TRIED_MAX * PROGRESS_FRAMES_MAX))
+        starts = range(0, max(1, len(told)), limits.REPORT_TRIED_MAX)
+        return [tuple(told[start : start + limits.REPORT_TRIED_MAX]) for start in starts]
 
     def _may_answer(
-        self, now: float, asker: int, key: LaneKey, segments: list[Segment], owners: dict[int, list[Ownership]]
+        self, now: float, asker: int, key: LaneKey, segments: list[Segment], owners: dict[int, list[list[Part]]]
     ) -> bool:
         if key.stamp not in owners:
             index = next((i for i, segment in enumerate(segments) if segment.stamp == key.stamp), None)
             owners[key.stamp] = [] if index is None else ownership(segments, index)
-        owned = owners[key.stamp]
-        if key.slot >= len(owned) or owned[key.slot].owner != asker:
+        lanes = owners[key.stamp]
+        part = part_with(lanes[key.slot], key.first) if key.slot < len(lanes) else None
+        if part is None or part.owner != asker or part.first != key.first:
             return False
-        return all(self._audience.has_stopped(now, loss, segments) for loss in owned[key.slot].losses)
+        return all(self._audience.has_stopped(now, loss, segments) for loss in part.losses)
+
+    def _on_hand_over(self, now: float, ask: HandOver) -> None:
+        """An owner has stopped before a part of its lane, for good. The one that it names gets that part; or the owner
+        itself again, if that one is not there any more."""
+        group = self._audience.groups.get(ask.group)
+        segments = segments_of(self._stamper.open.values(), ask.group)
+        index = next((i for i, segment in enumerate(segments) if segment.stamp == ask.stamp), None)
+        if group is None or ask.group not in self._done or index is None or segments[index].keyed:
+            return
+        if len(self._stamper.open) >= limits.OPEN_STAMPS_MAX // 2:
+            return  # it asks again
+        lanes = ownership(segments, index)
+        part = part_with(lanes[ask.slot], ask.first) if ask.slot < len(lanes) else None
+        if part is None or part.owner != ask.source or part.first == ask.first:
+            return  # this was granted before, or the lane has another owner now
+        if any(loss.segment.stamp > ask.known for loss in part.losses):
+            return  # it lost the lane since, and has it again: by now it may have started what it gave away then
+        there = any(member.id == ask.to for member in group.members)
+        moved = Moved(ask.stamp, ask.slot, ask.first, ask.to if there else ask.source)
+        stamp = self._stamper.move(self.last + 1, ask.group, moved)
+        self._open_segment(stamp, ask.group)
+        if stamp.keyed:
+            self._close_gates(ask.group, stamp.at)
+            self._open_gates(now, ask.group)
+        self._announce(now, stamp)
+        self.events.append(f"stamp {stamp.number} from {stamp.at}: {ask.group} hands {ask.first}… to {moved.to:016x}")
 
     # --- switching ------------------------------------------------------------------------------------------------
 
@@ -477,25 +638,53 @@ class SenderMachine(End):
             self._tell_hold(group)
             self._beat_soon(now)
         if not group.held:
+            self._held_since.pop(name, None)
             self._pump(now)
+        elif name in self._done and now >= self._held_since.setdefault(name, now) + self._hold:
+            self._give_up(now, name)
+
+    def _give_up(self, now: float, name: str) -> None:
+        """Nobody of a group came back for as long as this sender holds messages: it goes on without the group."""
+        undone = self._done[name].undone(self.last, self._shard_of)
+        self.events.append(f"group {name}: nobody came back in {self._hold:g} s: gave up {undone} messages of it")
+        self.stats.lost += undone
+        for known in (self._done, self._gates, self._reached, self._tried, self._held_since):
+            known.pop(name, None)
+        self._audience.forget(name)
+        if not self._done:
+            # As if nobody had ever listened: what has no owner any more is let go, and the next group starts anew.
+            self._frames.release(self.last)
+            self._outbox.clear()
+            self._sent_position = self._position
+            self.stats.acked += self.last - self._done_to - undone
+            self._done_to = self.last
+        self._admit_to_flow(now)
+        self._announce(now, self._stamper.drop(self.last + 1, name))
 
     def _switch(self, now: float, group: Group, before: frozenset[int]) -> None:
         after = group.everyone
         silent = tuple(self._audience.silences(now, before, after))
         gone = tuple(sorted(before - after - {silence.id for silence in silent}))
         assert group.table is not None
+        version = group.table.version
         stamp = self._stamper.switch(
-            self.last + 1, group.name, group.table.version, group.members, group.draining, silent, gone
+            self.last + 1, group.name, version, group.members, group.draining, silent, gone, group.shard_map
         )
         self._open_segment(stamp, group.name)
-        in_force = frozenset().union(*(group.everyone for group in self._audience.groups.values()))
-        self._flow.admit(now, in_force, self._sent_position)
+        if stamp.keyed:
+            self._close_gates(group.name, stamp.at)
+            self._open_gates(now, group.name)
+        self._admit_to_flow(now)
         self._announce(now, stamp)
         names = " ".join(f"{member.id:016x}"[:4] for member in group.members)
         self.events.append(f"stamp {stamp.number} from {stamp.at}: {group.name} [{names}]")
 
+    def _admit_to_flow(self, now: float) -> None:
+        in_force = frozenset().union(*(group.everyone for group in self._audience.groups.values()))
+        self._flow.admit(now, in_force, self._sent_position)
+
     def _switch_to_keys(self, now: float) -> None:
-        stamp = self._stamper.switch_to_keys(self.last + 1)
+        stamp = self._stamper.switch_to_keys(self.last + 1, self._audience.take_keys())
         for name in self._done:
             self._open_segment(stamp, name)
         self._announce(now, stamp)
@@ -504,7 +693,10 @@ class SenderMachine(End):
         done = self._done.get(name)
         if done is None:
             done = self._done[name] = GroupDone(stamp.at)
-        done.switch(stamp.number, stamp.at, stamp.keyed, self._stamper.groups[name].members)
+        if stamp.keyed and name not in self._gates:
+            self._gates[name] = Gates(stamp.at - 1)
+        entry = self._stamper.groups[name]
+        done.switch(stamp.number, stamp.at, stamp.keyed, entry.members, entry.shard_map)
 
     def _announce(self, now: float, stamp: Stamp) -> None:
         """Ahead of the frames that it is for, on the same way."""
@@ -544,6 +736,8 @@ class SenderMachine(End):
         if nap:
             self._audience.forgive(nap)
             self._flow.forgive(nap)
+            for name in self._held_since:
+                self._held_since[name] += nap
 
     def _beat_soon(self, now: float) -> None:
         # A heartbeat to a thousand receivers is many frames: then they are further apart.
@@ -559,6 +753,8 @@ class SenderMachine(End):
         echoes = self._echoes()
         groups = tuple(self._group_state(name) for name in self._done)
         for start in range(0, max(1, len(echoes)), ECHOES_PER_FRAME):
+            if start:  # once in each heartbeat is enough
+                groups = tuple(group._replace(shards=()) for group in groups)
             self._say(
                 Route.CONTROL,
                 SenderAlive(
@@ -578,7 +774,17 @@ class SenderMachine(End):
     def _group_state(self, name: str) -> GroupState:
         group = self._audience.groups[name]
         assert group.table is not None
-        return GroupState(name, group.table.version, self._done[name].done_to, group.held)
+        done = self._done[name]
+        shards: list[ShardsDone] = []
+        if self._stamper.keyed and done.has_older:
+            reached = self._gates[name].reached(done.starts)
+            shards = [ShardsDone(stamp, bits_to_numbers(bits)) for stamp, bits in reached.items()]
+        if len(shards) > limits.GATES_MAX:
+            # The newest is what most wait for. Of the others, some each time.
+            turn = self._beats.counter % (len(shards) - 1)
+            others = shards[turn:-1] + shards[:turn]
+            shards = [*others[: limits.GATES_MAX - 1], shards[-1]]
+        return GroupState(name, group.table.version, done.done_to, group.held, tuple(shards))
 
     def _echoes(self) -> tuple[Echo, ...]:
         echoes = []
@@ -615,6 +821,8 @@ class SenderMachine(End):
         self._beats.check_invariants()
         for done in self._done.values():
             done.check_invariants()
-        assert self._done_to == min((done.done_to for done in self._done.values()), default=0)
+        assert self._done_to == min((done.done_to for done in self._done.values()), default=self._done_to)
         assert self._sent_position + sum(cost for _, _, cost in self._outbox) == self._position
         self._backlog.check_invariants()
+        for gates in self._gates.values():
+            gates.check_invariants()

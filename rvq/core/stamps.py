@@ -6,12 +6,13 @@ derived from them, and from nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from rvq import limits
-from rvq.core.table import lane_of_shard, slots_of
-from rvq.wire.frames import GroupStamp, Member, Silence, Stamp, Version
+from rvq.core.shards import ShardMap
+from rvq.core.table import slots_of
+from rvq.wire.frames import GroupStamp, Member, Moved, Silence, Stamp, Version
 
 ANSWER_MAX = 64
 """Stamps handed to another receiver at once."""
@@ -29,6 +30,8 @@ class Segment:
     draining: tuple[int, ...]
     silent: tuple[Silence, ...] = ()
     gone: tuple[int, ...] = ()
+    shard_map: ShardMap = field(default=(), repr=False)
+    moved: tuple[Moved, ...] = ()
 
     # Worked out once: hashing or walking a thousand members for each question would be slow.
     slots: tuple[int, ...] = field(init=False, compare=False, repr=False)
@@ -48,7 +51,7 @@ class Segment:
         return receiver in self.everyone
 
     def slot_of_shard(self, shard: int) -> int:
-        return lane_of_shard(self.members)[shard]
+        return self.shard_map[shard]
 
     def silence_of(self, receiver: int) -> float | None:
         """How long the sender had not heard one that this segment lost; None for one that said goodbye."""
@@ -61,14 +64,27 @@ def segments_of(stamps: Iterable[Stamp], group: str) -> list[Segment]:
     """One group's segments, oldest first, from consecutive stamps."""
     found: list[tuple[GroupStamp, bool]] = []
     for stamp in stamps:
-        for entry in stamp.groups:
-            if entry.group == group and (not found or found[-1][0].since != entry.since):
-                found.append((entry, stamp.keyed))
+        entry = next((entry for entry in stamp.groups if entry.group == group), None)
+        if entry is None:
+            found = []  # it was given up: what was before is nobody's
+        elif not found or found[-1][0].since != entry.since:
+            found.append((entry, stamp.keyed))
     if not found:
         return []
     ends = [entry.at - 1 for entry, _ in found[1:]]
     return [
-        Segment(entry.since, entry.at, end, keyed, entry.members, entry.draining, entry.silent, entry.gone)
+        Segment(
+            entry.since,
+            entry.at,
+            end,
+            keyed,
+            entry.members,
+            entry.draining,
+            entry.silent,
+            entry.gone,
+            entry.shard_map,
+            entry.moved,
+        )
         for (entry, keyed), end in zip(found, [*ends, None], strict=True)
     ]
 
@@ -190,18 +206,32 @@ class Stamper:
         draining: tuple[int, ...],
         silent: tuple[Silence, ...],
         gone: tuple[int, ...],
+        shard_map: ShardMap = (),
     ) -> Stamp:
-        """One group's effective members change from sequence `at` on."""
+        """One group's effective members change from sequence `at` on, or with keys the slots of their shards."""
         assert members, "a stamp never has a group without slots"
-        entry = GroupStamp(group, self.newest + 1, at, version, members, draining, silent, gone)
+        entry = GroupStamp(group, self.newest + 1, at, version, members, draining, silent, gone, shard_map)
         self.groups[group] = entry
         return self._stamp(at)
 
-    def switch_to_keys(self, at: int) -> Stamp:
+    def switch_to_keys(self, at: int, shard_maps: Mapping[str, ShardMap]) -> Stamp:
         """Messages from `at` on may have keys: a new segment for every group, so that no receiver skips one unseen."""
         self.keyed = True
         for name, entry in self.groups.items():
-            self.groups[name] = entry._replace(since=self.newest + 1, at=at, silent=(), gone=())
+            self.groups[name] = entry._replace(
+                since=self.newest + 1, at=at, silent=(), gone=(), shard_map=shard_maps[name], moved=()
+            )
+        return self._stamp(at)
+
+    def move(self, at: int, group: str, moved: Moved) -> Stamp:
+        """A part of a lane gets another owner: so the members stay, but a new segment begins at `at`."""
+        entry = self.groups[group]
+        self.groups[group] = entry._replace(since=self.newest + 1, at=at, silent=(), gone=(), moved=(moved,))
+        return self._stamp(at)
+
+    def drop(self, at: int, group: str) -> Stamp:
+        """From `at` on the stream goes on without a group."""
+        self.groups.pop(group, None)
         return self._stamp(at)
 
     def close_before(self, number: int) -> None:
@@ -219,3 +249,4 @@ class Stamper:
         assert list(self.open) == list(range(self.oldest, self.newest + 1))
         assert all(entry.members for entry in self.groups.values())
         assert all(entry.since <= self.newest for entry in self.groups.values())
+        assert all(bool(entry.shard_map) == self.keyed for entry in self.groups.values())

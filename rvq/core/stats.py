@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+
+
+@dataclass(slots=True)
+class Counts:
+    """What became of the messages of one lane or one shard at one receiver. The same names as in `Stats`."""
+
+    routed: int = 0
+    emitted: int = 0
+    acked: int = 0
+    retried: int = 0
+    dead: int = 0
+    expired: int = 0
+    handed_over: int = 0
 
 
 @dataclass(slots=True)
@@ -23,6 +36,8 @@ class Stats:
     """Receiver: rejected for good."""
     expired: int = 0
     """Receiver: dropped because their time to live was over."""
+    handed_over: int = 0
+    """Receiver: given to another one before they were started."""
     repaired: int = 0
     """Sender: frames sent again. Receiver: frames that were asked for."""
     duplicates: int = 0
@@ -30,7 +45,25 @@ class Stats:
     bad_frames: int = 0
     """Datagrams that were no frames of this bus, and were dropped."""
     lost: int = 0
-    """Receiver: messages given up because their sender died."""
+    """Receiver: messages given up because their sender died. Sender: of groups to which nobody came back. Tap: those
+    that it did not see: missing for too long, or it was too slow."""
+    lanes: dict[int, Counts] = field(default_factory=dict)
+    """Receiver: by the slot that messages belong to."""
+    shards: dict[int, Counts] = field(default_factory=dict)
+    """Receiver: by shard, of messages with keys."""
 
-    def as_dict(self) -> dict[str, int]:
+    def lane(self, slot: int) -> Counts:
+        counts = self.lanes.get(slot)
+        if counts is None:
+            counts = self.lanes[slot] = Counts()
+        return counts
+
+    def shard(self, shard: int) -> Counts:
+        counts = self.shards.get(shard)
+        if counts is None:
+            counts = self.shards[shard] = Counts()
+        return counts
+
+    def as_dict(self) -> dict[str, object]:
+        """As plain numbers and dicts."""
         return asdict(self)

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain, islice
 from random import Random
 
 from rvq import limits
 from rvq.core.flow import Intake
+from rvq.core.gates import numbers_to_bits
+from rvq.core.handover import ASK_S, OPEN_STAMPS_MAX, Patience, idle_peer
 from rvq.core.holding import HeldFrame, Holding
-from rvq.core.lanes import Lane, Ownership, heir_may_ask_at, ownership
+from rvq.core.lanes import Lane, Part, heir_may_ask_at, ownership
 from rvq.core.lease import Beats, Lease
-from rvq.core.machine import Address
+from rvq.core.machine import Address, Wall
 from rvq.core.membership import Peer
 from rvq.core.repair import ASK_S_FIRST
 from rvq.core.runs import DoneRuns
@@ -24,20 +27,24 @@ from rvq.core.work import Work
 from rvq.errors import WireError
 from rvq.message import Settler
 from rvq.timings import Timings
+from rvq.wire.batch import own_stride
 from rvq.wire.frames import (
     AskProgress,
     AskStamps,
     Control,
     DataHeader,
     FrameType,
+    HandOver,
     Heard,
     LaneKey,
+    LaneQuestion,
     Nak,
     Progress,
     Report,
     SenderAlive,
     Stamp,
     StreamReport,
+    Tried,
 )
 from rvq.wire.records import NO_SHARD
 from rvq.wire.train import Train
@@ -48,6 +55,8 @@ ASK_S_MIN, ASK_S_MAX = 0.03, 0.4
 """Questions are repeated after the first, doubling up to the second."""
 CONTROL_GAP_S = 0.03
 """A heartbeat can overtake the data that it speaks of, by another socket: wait this long before asking for that."""
+CLOCK_S_WARN = 0.5
+"""Wall clocks that are further apart than this are worth a word."""
 FORGET_S = 60.0
 """How long a stream whose sender is silent is remembered, in case it was only stopped."""
 
@@ -76,6 +85,10 @@ class Question:
     def answered(self) -> None:
         self.at = math.inf
 
+    def ask_now(self, now: float) -> None:
+        """The answer was only a part of it."""
+        self.at, self.pause = now, ASK_S_MIN
+
 
 class Stream:
     """One sender's messages to one label, at one receiver of one group."""
@@ -95,6 +108,8 @@ class Stream:
         send: Send,
         tell: Callable[[str], None],
         settler: Settler | None,
+        wall: Wall,
+        tracked: bool,
         was_forgotten: bool,
         now: float,
     ) -> None:
@@ -104,8 +119,13 @@ class Stream:
         self.log = StampLog(group)
         self.lease = Lease(timings)
         self.holding = Holding(random, stats)
-        self.work = Work(stats)
+        self.work = Work(stats, wall, me, tracked=tracked)
+        self._wall = wall
+        self._clocks_differ_since = math.inf
+        self._told_of_clocks = False
         self.intake = Intake()
+        self.shared_by = 1
+        """How many streams share a heartbeat."""
         self.lanes: dict[LaneKey, Lane] = {}
         self.counter = 0
         self.heard_at = now
@@ -125,6 +145,9 @@ class Stream:
         self._reported_at = -math.inf
         self._lost_lanes = False
         self._stamps_question, self._lanes_question = Question(), Question()
+        self._patience = Patience()
+        self._hand_over: HandOver | None = None
+        self._hand_over_at = math.inf
         self._nonces: dict[int, float] = {}
         self._confirmed: dict[LaneKey, DoneRuns] = {}
         """What the sender knows as done of my lanes, by its own word."""
@@ -145,6 +168,7 @@ class Stream:
             self._raise_done(header.done_to)
         kind, first = header.type, header.first
         if kind == _TAIL:
+            self._compare_clocks(now, header.sent_at)
             self._notice(now, first)
             self.report_at = min(self.report_at, now)
             return
@@ -166,6 +190,22 @@ class Stream:
             self._offer(now, frame)
         elif kind == _DATA:
             self._stats.duplicates += 1
+
+    def _compare_clocks(self, now: float, sent_at: float) -> None:
+        """Due times and times to live are the sender's, and read by our clock: say so if they differ."""
+        offset = self._wall.read(now) - sent_at
+        if abs(offset) <= CLOCK_S_WARN:
+            self._clocks_differ_since = math.inf
+        elif self._clocks_differ_since > now:
+            # One frame that lay in a buffer while its process was stopped shows nothing yet.
+            self._clocks_differ_since = now
+        elif now - self._clocks_differ_since > self._timings.expiry and not self._told_of_clocks:
+            self._told_of_clocks = True
+            which = "behind" if offset > 0 else "ahead of"
+            self._tell(
+                f"the clock of sender {self.id:016x} is {abs(offset):.1f} s {which} ours: its due times and times to "
+                "live are read by our clock, so set both clocks right"
+            )
 
     def on_train(self, now: float, train: Train) -> bool:
         """Many batches at once. False if they must be looked at one by one: not all are new, or there are keys."""
@@ -234,17 +274,23 @@ class Stream:
             segment = open_lanes[0].segment
             end = self.last if segment.end is None else min(self.last, segment.end)
             begin = max(self.work.done_to, min(lane.done.floor for lane in open_lanes)) + 1
-            for hole in list(self.holding.holes(begin, end)):
-                if any(_can_own(lane, *hole) and not lane.done.covers_run(*hole) for lane in open_lanes):
-                    self.holding.gaps.note(now, *hole, wait)
-                else:
-                    self._pass_over(open_lanes, *hole)
+            holes = list(self.holding.holes(begin, end))
+            for lane in open_lanes:
+                for first, last in list(lane.lacking(holes)):
+                    first, last = max(first, lane.at), last if lane.limit is None else min(last, lane.limit)
+                    if first > last:
+                        continue
+                    if _can_own(lane, first, last):
+                        self.holding.gaps.note(now, first, last, wait)
+                    else:
+                        self._pass_over((lane,), first, last)
 
     def _pass_over(self, lanes: Iterable[Lane], first: int, last: int) -> None:
         """Nothing of these lanes is between here: as good as done."""
         for lane in lanes:
-            lane.done.merge(0, (first, last))
-            self.work.reported[lane] = None
+            if lane.done.merge(0, (first, last)):
+                lane.changed[first] = None
+                self.work.reported[lane] = None
 
     # --- what the sender says -------------------------------------------------------------------------------------
 
@@ -267,6 +313,9 @@ class Stream:
                 if frame.counter == self.counter:
                     self.held = state.held
                 self._raise_done(state.done_to)
+                for stamp, bits in state.shards:
+                    if any(segment.stamp == stamp for segment in self.log.segments):
+                        self.work.open_gates(stamp, numbers_to_bits(bits))
         for echo in frame.echoes:
             if echo.id == self.me and echo.counter > self._echo[0]:
                 self._echo = (echo.counter, frame.newest_stamp)
@@ -291,23 +340,38 @@ class Stream:
         if asked_at is None:
             return
         inherited = 0
-        for stamp, slot, floor, runs in frame.lanes:
-            key = LaneKey(stamp, slot)
+        self.work.learn_tries(frame.tried)
+        for stamp, slot, first, floor, runs, whole in frame.lanes:
+            key = LaneKey(stamp, slot, first)
             lane = self.lanes.get(key)
-            if lane is None or not lane.mine:
+            if lane is None or not lane.mine or not (whole or runs):
                 continue
             self._confirmed.setdefault(key, DoneRuns(floor)).merge(floor, runs)
+            lane.answered_to = 0 if whole else max(lane.answered_to, runs[-2])
             if not lane.granted and asked_at >= lane.may_ask_at:
+                if not lane.given and (lane.asked_at is None or lane.asked_at < lane.may_ask_at):
+                    lane.asked_at = asked_at
                 lane.done.merge(floor, runs)
-                lane.granted, lane.asked_at = True, asked_at
-                self._begin(now, lane)
-                inherited += 1
+                if whole:
+                    self._stop_asking_for_done(lane)
+                    lane.granted = True
+                    self._begin(now, lane)
+                    inherited += 1
+            if not whole:
+                self._lanes_question.ask_now(now)
         if inherited:
             self._tell(f"inherited {inherited} lanes of {self.id:016x}")
             self._search(now, 0.0)
         if not self._lanes_to_ask(now):
             self._lanes_question.answered()
             self._ask_lanes_when_due()
+
+    def _stop_asking_for_done(self, lane: Lane) -> None:
+        """The sender need not have any more what is done. What another lane lacks of it is searched for again."""
+        runs = lane.done.flat(len(lane.done))
+        self.holding.gaps.filled(0, lane.done.floor)
+        for first, last in zip(runs[::2], runs[1::2], strict=True):
+            self.holding.gaps.filled(first, last)
 
     def _renew(self) -> None:
         """An echo counts once every stamp is known up to the one that its heartbeat carried."""
@@ -328,33 +392,40 @@ class Stream:
         """Stamps changed: find out which lanes are mine."""
         segments = self.log.segments
         stamps = {segment.stamp for segment in segments}
+        self.work.close_gates(stamps)
         for key in [key for key in self.lanes if key.stamp not in stamps]:
             self.work.forget(self.lanes.pop(key))
             self._confirmed.pop(key, None)
         self._own = {}
         for index, segment in enumerate(segments):
-            for slot, owned in enumerate(ownership(segments, index)):
-                lane = self.lanes.get(LaneKey(segment.stamp, slot))
-                if owned.owner == self.me:
-                    self._keep(now, segment, slot, owned, lane)
-                elif lane is not None and lane.mine:
-                    lane.lose()
-                    self._lost_lanes = True
-                    self._tell(f"lost lane {lane.stamp}/{lane.slot} of {self.id:016x}")
+            for slot, parts in enumerate(ownership(segments, index)):
+                for part in parts:
+                    lane = self.lanes.get(LaneKey(segment.stamp, slot, part.first))
+                    if part.owner == self.me:
+                        self._keep(now, segment, slot, part, lane)
+                    elif lane is not None and lane.mine:
+                        lane.lose()
+                        self._lost_lanes = True
+                        self._tell(f"lost lane {lane.stamp}/{lane.slot} of {self.id:016x}")
         self._search(now, CONTROL_GAP_S)
         self._process_unknown(now)
         self._ask_lanes_when_due()
 
-    def _keep(self, now: float, segment: Segment, slot: int, owned: Ownership, lane: Lane | None) -> None:
+    def _keep(self, now: float, segment: Segment, slot: int, owned: Part, lane: Lane | None) -> None:
         if lane is None:
-            lane = self.lanes[LaneKey(segment.stamp, slot)] = Lane(self, segment, slot)
-        lane.segment, lane.end = segment, segment.end
+            lane = Lane(self, segment, slot, self._stats.lane(slot), owned.first)
+            self.lanes[lane.key] = lane
+        lane.segment, lane.end = segment, owned.last
+        if lane.fence is not None and owned.last == lane.fence - 1:
+            lane.fence = None  # what is behind it has its own owner now
         self._own.setdefault(segment.stamp, []).append(lane)
         if lane.mine and len(owned.losses) == lane.losses:
             return
+        lane.lose()  # it may have been another's meanwhile, though only now we hear of it
         lane.mine, lane.losses = True, len(owned.losses)
         lane.inherited = bool(owned.losses) or self._was_forgotten
-        lane.granted = not lane.inherited
+        lane.given = bool(owned.losses) and all(loss.given for loss in owned.losses) and not self._was_forgotten
+        lane.granted, lane.asked_at, lane.answered_to = not lane.inherited, None, 0
         lane.may_ask_at = max(now, heir_may_ask_at(owned.losses, self.log.learned_at, self._timings))
         if lane.granted:
             self._begin(now, lane)
@@ -365,6 +436,8 @@ class Stream:
         end = self.last if lane.end is None else lane.end
         for frame in self.holding.within(lane.at, end):
             self.work.add(lane, frame)
+        if lane.inherited:
+            self.work.sort()
         if self.work.spoilt:
             self.ask_again_for_spoilt(now)
 
@@ -384,10 +457,15 @@ class Stream:
             lane.lose()
 
     def drop_copies(self) -> None:
-        """Memory is short: drop frames in which nothing is left for me to do."""
-        mine = {first for lane in self.lanes.values() for first in lane.pieces}
+        """Memory is short: drop frames in which nothing is left for me to start."""
+        mine = self.work.unread()
         for first in [first for first in self.holding.frames if first not in mine]:
             self.holding.drop(first)
+
+    @property
+    def inheriting(self) -> bool:
+        """Is a lane mine that its former owner may still be at?"""
+        return any(lane.mine and not lane.granted for lane in self.lanes.values())
 
     # --- asking ---------------------------------------------------------------------------------------------------
 
@@ -406,11 +484,11 @@ class Stream:
         """Does the sender know all that is done here?"""
         confirmed = self._confirmed.setdefault(key, DoneRuns(self.work.done_to))
         confirmed.merge(self.work.done_to, ())
-        progress = lane.progress()
-        if progress.floor > confirmed.floor:
+        done = lane.all_done()
+        if done.floor >= lane.at and not confirmed.covers_run(lane.at, done.floor):
             return False
-        runs = zip(progress.runs[::2], progress.runs[1::2], strict=True)
-        return all(confirmed.covers_run(first, last) for first, last in runs)
+        runs = done.flat(len(done))
+        return all(confirmed.covers_run(first, last) for first, last in zip(runs[::2], runs[1::2], strict=True))
 
     def _ask_lanes_when_due(self) -> None:
         waiting = [lane.may_ask_at for lane in self.lanes.values() if lane.mine and not lane.granted]
@@ -436,7 +514,8 @@ class Stream:
         while len(self._nonces) > 16:
             del self._nonces[next(iter(self._nonces))]
         self._lanes_question.asked(now)
-        self._send(self.address, AskProgress(self.me, self.id, self.group, nonce, tuple(lanes)))
+        questions = tuple(LaneQuestion(*key, self.lanes[key].answered_to) for key in lanes)
+        self._send(self.address, AskProgress(self.me, self.id, self.group, nonce, questions))
 
     def _ask_stamps(self, now: float, peers: Mapping[int, Peer]) -> None:
         missing = self.log.missing()
@@ -518,6 +597,12 @@ class Stream:
             for place, index in enumerate(piece.places):
                 if not piece.is_finished(place):
                     yield piece.first + index
+        if lane.fence is not None:  # nobody knows whether it was stamped
+            begin = max(lane.fence, self.work.done_to + 1)
+            for frame in self.holding.within(begin, self.last if lane.end is None else lane.end):
+                for place in own_stride(frame.first, frame.last - frame.first + 1, lane.slot, lane.slots):
+                    if frame.first + place >= begin:
+                        yield frame.first + place
 
     def forgotten(self, now: float) -> bool:
         return now - self.heard_at > FORGET_S
@@ -530,7 +615,7 @@ class Stream:
             return False
         segment = self.log.segment_at(sequence)
         lanes = self._own.get(segment.stamp, ()) if segment else ()
-        return any(lane.startable and _has(lane, sequence, self.holding) for lane in lanes)
+        return any(lane.startable and lane.reaches(sequence) and _has(lane, sequence, self.holding) for lane in lanes)
 
     def note_progress(self, now: float) -> None:
         """Something was finished: it is reported at once, or when the last report is old enough."""
@@ -540,22 +625,38 @@ class Stream:
         self.report_at = min(self.report_at, max(at, self._reported_at + self._timings.report))
 
     def report(self, full: bool) -> StreamReport:
-        """My progress: of the lanes that changed, or of all that are open."""
+        """My progress: of the lanes that changed, or of all that are open. A heartbeat has one of each stream."""
+        most = limits.REPORT_RUNS_MAX // self.shared_by if full else limits.REPORT_RUNS_MAX
         if full:
             done_to = self.work.done_to
             lanes = [lane for lane in self.lanes.values() if lane.done.floor > done_to or lane.done or lane.pieces]
         else:
             lanes = list(self.work.reported)
-        progress = [lane.progress() for lane in lanes[: limits.REPORT_LANES_MAX]]
+        lanes = lanes[: limits.REPORT_LANES_MAX]
+        each = max(1, min(limits.REPORT_RANGES_MAX, most // max(1, len(lanes))))
+        progress = [lane.progress(each) for lane in lanes]
         said = tuple(p for p in progress if p.runs or p.floor > self.work.done_to)
-        return StreamReport(self.id, self.intake.taken, self.intake.window, said)
+        tried = self._tried(full, max(1, min(limits.REPORT_TRIED_MAX, most)))
+        return StreamReport(self.id, self.intake.taken, self.intake.window, said, tried)
+
+    def _tried(self, full: bool, most: int) -> tuple[Tried, ...]:
+        """What was started and is not done: what is news, and for those who missed that, the rest too, in turns."""
+        work = self.work
+        fresh = list(islice(work.begun, most))
+        for sequence in fresh:
+            del work.begun[sequence]
+        others = work.tried if full else ()
+        told = list(islice(dict.fromkeys(chain(fresh, others)), most))
+        for sequence in told:
+            work.tried[sequence] = work.tried.pop(sequence)
+        return tuple(work.tried[sequence] for sequence in told)
 
     def reported(self, now: float) -> None:
         """My progress was sent."""
-        self.work.reported.clear()
+        self.work.reported = {lane: None for lane in self.work.reported if lane.changed}
         self.intake.reported = self.intake.taken
         self._reported_at = now
-        self.report_at = math.inf
+        self.report_at = now + self._timings.report if self.work.reported or self.work.begun else math.inf
 
     def send_report(self, now: float) -> None:
         self._send(self.address, Report(self.me, self.report(full=False)))
@@ -574,14 +675,58 @@ class Stream:
             self._ask_lanes(now)
         if self.report_at <= now:
             self.send_report(now)
+        if self._hand_over_at <= now:
+            self._ask_hand_over(now)
         if self.is_silent(now):
             self.consider_orphaned(now, peers)
             if not self.given_up and now > self.heard_at + self._timings.orphan_for and not self.lease.holds(now):
                 self._give_up(now)
 
     def next_deadline(self) -> float:
-        asked = min(self.report_at, self._stamps_question.at, self._lanes_question.at)
+        asked = min(self.report_at, self._stamps_question.at, self._lanes_question.at, self._hand_over_at)
         return min(asked, self.holding.next_deadline(), self.work.next_deadline())
+
+    # --- handing over ---------------------------------------------------------------------------------------------
+
+    def load(self, now: float) -> int:
+        """Messages in hand, and in line if they can be started."""
+        in_hand = sum(lane.in_hand for lane in self.lanes.values())
+        return in_hand + (self.work.unstarted if self.lease.holds(now) else 0)
+
+    def consider_handing_over(self, now: float, peers: Mapping[int, Peer]) -> None:
+        """At each heartbeat: if much is in line here and another has nothing to do, it gets half of it."""
+        current = self.log.current
+        lanes = [lane for lanes in self._own.values() for lane in lanes if lane.startable and not lane.segment.keyed]
+        if current is None or self.leaving or not lanes or not self.lease.holds(now) or self.lease.orphaned:
+            return
+        if self.log.complete_to - self.log.oldest >= OPEN_STAMPS_MAX or any(lane.fence is not None for lane in lanes):
+            return
+        if not self._patience.is_over(self.work.unstarted):
+            return
+        to = idle_peer([member for member in current.members if member.id != self.me], peers, self._random)
+        for lane in lanes if to is not None else ():
+            fence = self.work.middle(lane)
+            if fence is not None and to is not None:
+                self._patience.renew()
+                self.work.cut(lane, fence)
+                self._hand_over = HandOver(
+                    self.me, self.id, self.group, lane.stamp, lane.slot, fence, to, self.log.complete_to
+                )
+                self._hand_over_at = now
+                self._tell(f"hands over {lane.stamp}/{lane.slot} from {fence} on to {to:016x}")
+                return
+
+    def _ask_hand_over(self, now: float) -> None:
+        """Until the stamp is there, or the lane is nobody's to give any more."""
+        ask = self._hand_over
+        fenced = ask is not None and any(
+            lane.fence == ask.first and lane.mine for lane in self._own.get(ask.stamp, ()) if lane.slot == ask.slot
+        )
+        if ask is None or not fenced or ask.first <= self.work.done_to:
+            self._hand_over, self._hand_over_at = None, math.inf
+            return
+        self._hand_over_at = now + ASK_S
+        self._send(self.address, ask)
 
     def is_confirmed(self, now: float) -> bool:
         """For a receiver that hands back: the sender knows what was done here."""

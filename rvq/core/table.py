@@ -1,20 +1,15 @@
-"""A group's members at one version. Owns slots, indices and the shard map.
-
-Everyone derives the same from the same members.
+"""A group's members at one version. Owns slots and indices, which everyone derives alike from the members, and
+remembers which slot has each shard, which follows from the tables before: see `shards`.
 """
 
 from __future__ import annotations
 
-import sys
-from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from hashlib import shake_128
-from itertools import compress
 
+from rvq.core.shards import ShardMap, deal, draft
 from rvq.wire.frames import Member, Version
-from rvq.wire.records import SHARDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +19,8 @@ class Table:
     version: Version
     members: tuple[Member, ...]
     draining: tuple[int, ...] = ()
+    shard_map: ShardMap = field(default=(), repr=False)
+    """The slot of each shard, as the keeper derived it from the table before."""
     everyone: frozenset[int] = field(init=False, compare=False, repr=False)
     """Members and draining members."""
 
@@ -32,6 +29,15 @@ class Table:
 
     def has(self, receiver: int) -> bool:
         return receiver in self.everyone
+
+    def shard_map_of(self, members: tuple[Member, ...]) -> ShardMap:
+        """The slot of each shard among other members: those of the next table, or those that a sender counts on.
+
+        It moves as little as it can, and all who derive it from this table for the same members get the same.
+        """
+        if not self.members:
+            return draft(members)
+        return deal(self.members, self.shard_map or draft(self.members), members)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,33 +62,3 @@ def sorted_members(members: Iterable[Member]) -> tuple[Member, ...]:
 def index_of(members: tuple[Member, ...], receiver: int) -> int | None:
     """The place of a receiver among the members."""
     return next((index for index, member in enumerate(members) if member.id == receiver), None)
-
-
-@lru_cache(maxsize=64)
-def lane_of_shard(members: tuple[Member, ...]) -> tuple[int, ...]:
-    """The slot of each shard. Each shard goes to the slot that scores highest for it and still has room.
-
-    Scores depend on (shard, member, copy) alone, so most shards stay where they are when others come and go; the room
-    is the fair share rounded up, so no slot has more than one shard over its share.
-    """
-    # A thousand members are a million scores: rows of plain numbers, and max() instead of a loop of our own.
-    rows = [_scores(member.id, copy) for member in members for copy in range(member.weight)]
-    room = [-(-SHARDS // len(rows))] * len(rows)
-    chosen = []
-    for scores in zip(*rows, strict=True):
-        best = max(compress(scores, room))
-        slot = scores.index(best)
-        while not room[slot]:  # a full slot with the very same score
-            slot = scores.index(best, slot + 1)
-        room[slot] -= 1
-        chosen.append(slot)
-    return tuple(chosen)
-
-
-def _scores(member: int, copy: int) -> array[int]:
-    """One score per shard for a slot: 32 bits each, little-endian."""
-    seed = member.to_bytes(8, "big") + copy.to_bytes(2, "big")
-    scores = array("I", shake_128(seed).digest(4 * SHARDS))
-    if sys.byteorder == "big":
-        scores.byteswap()
-    return scores

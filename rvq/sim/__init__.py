@@ -7,7 +7,7 @@ Start at `World`; `python -m rvq.sim --seeds 200` runs random worlds.
 from rvq.sim.checkers import Promise, PromiseBroken, Verdict, Violation
 from rvq.sim.clock import Clock, LocalClock, Runaway
 from rvq.sim.network import Fault, Link, Network
-from rvq.sim.process import Process, ReceiverProcess, SenderProcess, State
+from rvq.sim.process import Process, ReceiverProcess, SenderProcess, State, TapProcess
 from rvq.sim.workloads import Plan, build_world, run_seed
 from rvq.sim.world import World
 
@@ -25,6 +25,7 @@ __all__ = [
     "Runaway",
     "SenderProcess",
     "State",
+    "TapProcess",
     "Verdict",
     "Violation",
     "World",

@@ -6,12 +6,14 @@ good as one from a world.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from rvq.core.stats import Stats
 from rvq.errors import RvqError
-from rvq.sim.history import Broken, Done, Ended, Event, Failed, Finished, Owed, Started, Submitted
+from rvq.sim.history import Broken, Dead, Done, Ended, Event, Failed, Finished, Owed, Seen, Started, Submitted
 
 SHOWN_MAX = 8
 """Violations that a verdict prints in full."""
@@ -28,6 +30,9 @@ class Promise(Enum):
     REPEATED = "repeated"
     TWO_OWNERS = "two owners"
     ORDER = "order"
+    TIME = "time"
+    ATTEMPTS = "attempts"
+    ACCOUNT = "account"
     BROKEN = "broken"
 
 
@@ -87,9 +92,18 @@ class Verdict:
         return "\n".join(lines)
 
 
-def judge(seed: int, events: Sequence[Event], *, converged: bool = True, virtual_s: float = 0.0) -> Verdict:
-    """All checkers on one history. Without `converged`, what is not done yet is not lost."""
+def judge(
+    seed: int,
+    events: Sequence[Event],
+    accounts: Mapping[str, Stats] | None = None,
+    *,
+    converged: bool = True,
+    virtual_s: float = 0.0,
+) -> Verdict:
+    """All checkers on one history, and the receivers' own counts by name. Without `converged`, what is not done yet is
+    not lost."""
     violations = [violation for check in CHECKERS for violation in check(events) if converged or check is not lost]
+    violations += account(events, accounts or {})
     violations.sort(key=lambda violation: violation.at)
     counts = {kind: sum(type(event) is kind for event in events) for kind in (Submitted, Started, Finished)}
     return Verdict(
@@ -113,17 +127,20 @@ def lost(events: Iterable[Event]) -> list[Violation]:
     crashed: set[int] = set()
     finished: set[Handled] = set()
     done: set[Handled] = set()
+    may_expire: set[tuple[int, int]] = set()
     end = 0.0
     for event in events:
         end = event.at
         match event:
             case Submitted():
                 last[event.stream] = event.sequence
+                if event.may_expire:
+                    may_expire.add((event.stream, event.sequence))
             case Owed():
                 first.setdefault(event.stream, {}).setdefault(event.group, event.first)
             case Ended() if event.crashed and event.stream is not None:
                 crashed.add(event.stream)
-            case Finished():
+            case Finished() | Dead():
                 finished.add((event.stream, event.group, event.sequence))
             case Done():
                 done.add((event.stream, event.group, event.sequence))
@@ -135,8 +152,9 @@ def lost(events: Iterable[Event]) -> list[Violation]:
             found.append(Violation(Promise.LOST, end, f"no group ever got stream {stream:x} ({final} messages)"))
         for group, begin in first.get(stream, {}).items():
             owed = range(begin, final + 1)
-            unhandled = [q for q in owed if (stream, group, q) not in finished]
-            unknown = [q for q in owed if (stream, group, q) in finished and (stream, group, q) not in done]
+            unhandled = [q for q in owed if (stream, group, q) not in finished and (stream, q) not in may_expire]
+            handled = [q for q in owed if (stream, group, q) in finished and (stream, q) not in may_expire]
+            unknown = [q for q in handled if (stream, group, q) not in done]
             if unhandled:
                 found.append(_lost(end, stream, group, unhandled, "never handled"))
             if unknown:
@@ -205,10 +223,13 @@ def _repeats(events: Iterable[Event]) -> list[_Repeat]:
                 found += [_repeat(event, attempt, done_at.get(message)) for attempt in before if _counts(attempt)]
                 before.append(attempt := _Attempt(event.receiver))
                 running[event.receiver, message] = attempt
-            case Finished() | Failed():
-                ended = running.pop((event.receiver, (event.stream, event.group, event.sequence)), None)
+            case Finished() | Failed() | Dead():
+                message = (event.stream, event.group, event.sequence)
+                ended = running.pop((event.receiver, message), None)
+                if ended is None and type(event) is Dead:
+                    ended = attempts[message][-1]  # it failed just now, and for the last time
                 if ended is not None:
-                    ended.state = "finished" if type(event) is Finished else "failed"
+                    ended.state = "failed" if type(event) is Failed else "finished"
             case Done():
                 done_at.setdefault((event.stream, event.group, event.sequence), event.at)
             case Ended():
@@ -256,13 +277,13 @@ def order(events: Iterable[Event]) -> list[Violation]:
     found = []
     for event in events:
         match event:
-            case Submitted() if event.key is not None:
+            case Submitted() if event.key is not None and not event.is_later:
                 of_key.setdefault((event.stream, event.key), []).append(event.sequence)
             case Owed():
                 owed.setdefault((event.stream, event.group), event.first)
-            case Finished():
+            case Finished() | Dead():
                 finished.add((event.stream, event.group, event.sequence))
-            case Started() if event.key is not None:
+            case Started() if event.key is not None and event.due_at is None:
                 begin = owed.get((event.stream, event.group), 1)
                 line = of_key.get((event.stream, event.key), [])
                 index = settled.get((event.stream, event.group, event.key), 0)
@@ -274,6 +295,108 @@ def order(events: Iterable[Event]) -> list[Violation]:
                 if index < len(line) and line[index] < event.sequence:
                     text = f"{_what(event)}, but {line[index]} of the same key {event.key!r} is not handled yet"
                     found.append(Violation(Promise.ORDER, event.at, text))
+    return found
+
+
+def one_at_a_time(events: Iterable[Event]) -> list[Violation]:
+    """A receiver never has two messages of one key of a stream in hand, unless it lost the first to another."""
+    held: dict[tuple[str, int, str | bytes], Started] = {}
+    keys: dict[tuple[str, int, int], str | bytes] = {}
+    handled_elsewhere: set[Handled] = set()
+    found = []
+    for event in events:
+        match event:
+            case Started() if event.key is not None:
+                name = (event.receiver, event.stream, event.key)
+                before = held.get(name)
+                if before is not None and (before.stream, before.group, before.sequence) not in handled_elsewhere:
+                    text = f"{_what(event)} while {before.sequence} of the same key {event.key!r} is in hand"
+                    found.append(Violation(Promise.ORDER, event.at, text))
+                held[name] = event
+                keys[event.receiver, event.stream, event.sequence] = event.key
+            case Finished() | Failed() | Dead():
+                handled_elsewhere.add((event.stream, event.group, event.sequence))
+                key = keys.get((event.receiver, event.stream, event.sequence))
+                now = held.get((event.receiver, event.stream, key)) if key is not None else None
+                if key is not None and now is not None and now.sequence == event.sequence:
+                    del held[event.receiver, event.stream, key]
+    return found
+
+
+def time(events: Iterable[Event]) -> list[Violation]:
+    """Nothing is started before it is due, nor when its time to live is over, by the clock of whoever starts it."""
+    found = []
+    for event in events:
+        if type(event) is Started:
+            if event.due_at is not None and event.wall < event.due_at:
+                text = f"{_what(event)} {event.due_at - event.wall:.4f} s early"
+                found.append(Violation(Promise.TIME, event.at, text))
+            if event.expires_at is not None and event.wall >= event.expires_at:
+                text = f"{_what(event)} {event.wall - event.expires_at:.4f} s after its time to live"
+                found.append(Violation(Promise.TIME, event.at, text))
+    return found
+
+
+def attempts(events: Iterable[Event]) -> list[Violation]:
+    """A message is given up when it was tried as often as it should be, not sooner, and then it is not tried again.
+
+    (That it is given up once follows from `repeated`: every giving up begins with a start.)
+    """
+    starts: dict[Handled, int] = {}
+    found = []
+    for event in events:
+        match event:
+            case Started():
+                message = (event.stream, event.group, event.sequence)
+                starts[message] = starts.get(message, 0) + 1
+            case Dead():
+                tried = starts.get((event.stream, event.group, event.sequence), 0)
+                if event.attempts < event.attempts_max or tried < event.attempts:
+                    text = (
+                        f"{event.receiver} gave {event.stream:x}/{event.sequence} up after {event.attempts} attempts "
+                        f"of {event.attempts_max}, and it was started {tried} times"
+                    )
+                    found.append(Violation(Promise.ATTEMPTS, event.at, text))
+    return found
+
+
+def account(events: Sequence[Event], accounts: Mapping[str, Stats]) -> list[Violation]:
+    """What each receiver counted is what happened, and its lanes and shards add up to the whole."""
+    seen = Counter((type(event), event.receiver) for event in events if isinstance(event, (Started, Failed, Dead)))
+    end = events[-1].at if events else 0.0
+    found = []
+
+    def compare(receiver: str, name: str, counted: int, there: int, where: str) -> None:
+        if counted != there:
+            text = f"{receiver} counts {counted} {name}, and there were {there}{where}"
+            found.append(Violation(Promise.ACCOUNT, end, text))
+
+    for receiver, stats in accounts.items():
+        compare(receiver, "emitted", stats.emitted, seen[Started, receiver], "")
+        compare(receiver, "dead", stats.dead, seen[Dead, receiver], "")
+        for name in ("routed", "emitted", "acked", "retried", "dead", "expired", "handed_over"):
+            lanes = sum(getattr(counts, name) for counts in stats.lanes.values())
+            compare(receiver, name, getattr(stats, name), lanes, " in its lanes")
+    return found
+
+
+def seen(events: Iterable[Event]) -> list[Violation]:
+    """A tap is shown what was submitted, each message of a stream once and in the order of the sequences."""
+    submitted: dict[tuple[int, int], Submitted] = {}
+    last: dict[tuple[str, int], int] = {}
+    found = []
+    for event in events:
+        if type(event) is Submitted:
+            submitted[event.stream, event.sequence] = event
+        elif type(event) is Seen:
+            what = f"{event.tap} was shown {event.stream:x}/{event.sequence}"
+            origin = submitted.get((event.stream, event.sequence))
+            if origin is None or (origin.body, origin.key) != (event.body, event.key):
+                found.append(Violation(Promise.INVENTED, event.at, f"{what}: {event.body!r:.40} was not submitted"))
+            before = last.get((event.tap, event.stream), 0)
+            if event.sequence <= before:
+                found.append(Violation(Promise.ORDER, event.at, f"{what} after {before}"))
+            last[event.tap, event.stream] = max(before, event.sequence)
     return found
 
 
@@ -296,5 +419,9 @@ CHECKERS: tuple[Callable[[Sequence[Event]], list[Violation]], ...] = (
     repeated,
     two_owners,
     order,
+    one_at_a_time,
+    time,
+    attempts,
+    seen,
     broken,
 )

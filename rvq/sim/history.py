@@ -18,6 +18,10 @@ class Submitted(NamedTuple):
     sequence: int
     key: str | bytes | None
     body: Any
+    is_later: bool = False
+    """It has a due time, and so is not in its key's order."""
+    may_expire: bool = False
+    """It has a time to live."""
 
 
 class Owed(NamedTuple):
@@ -43,6 +47,10 @@ class Started(NamedTuple):
     """When the receiver asked for the progress of the lane it inherited; None for a lane that was always its own."""
     rivals: tuple[str, ...] = ()
     """The other receivers of the group that could have started the same message at this moment."""
+    wall: float = 0.0
+    """What the receiver's wall clock showed."""
+    due_at: float | None = None
+    expires_at: float | None = None
 
 
 class Finished(NamedTuple):
@@ -65,6 +73,18 @@ class Failed(NamedTuple):
     sequence: int
 
 
+class Dead(NamedTuple):
+    """A receiver gave a message up: it goes to the label of the dead, and is done for its sender."""
+
+    at: float
+    receiver: str
+    group: str
+    stream: int
+    sequence: int
+    attempts: int
+    attempts_max: int
+
+
 class Done(NamedTuple):
     """The sender recorded a message as done in a group."""
 
@@ -72,6 +92,17 @@ class Done(NamedTuple):
     stream: int
     group: str
     sequence: int
+
+
+class Seen(NamedTuple):
+    """A tap was shown a message."""
+
+    at: float
+    tap: str
+    stream: int
+    sequence: int
+    key: str | bytes | None
+    body: Any
 
 
 class Ended(NamedTuple):
@@ -91,7 +122,7 @@ class Broken(NamedTuple):
     error: str
 
 
-Event = Submitted | Owed | Started | Finished | Failed | Done | Ended | Broken
+Event = Submitted | Owed | Started | Finished | Failed | Dead | Done | Seen | Ended | Broken
 
 
 class History:
@@ -105,7 +136,7 @@ class History:
 
     def add(self, event: Event) -> None:
         self.events.append(event)
-        if type(event) is Finished and (event.stream, event.group, event.sequence) not in self._recorded:
+        if isinstance(event, (Finished, Dead)) and (event.stream, event.group, event.sequence) not in self._recorded:
             self._unrecorded.setdefault(event.stream, {})[event.group, event.sequence] = None
         elif type(event) is Done:
             self._recorded.add((event.stream, event.group, event.sequence))

@@ -12,6 +12,8 @@ from typing import Any, Protocol
 from rvq.core.machine import Machine
 from rvq.core.receiver import ReceiverMachine
 from rvq.core.sender import SenderMachine
+from rvq.core.stats import Stats
+from rvq.core.tap import TapMachine
 
 
 class StartedMessage(Protocol):
@@ -29,6 +31,12 @@ class StartedMessage(Protocol):
     def body(self) -> Any: ...
     @property
     def lane_asked_at(self) -> float | None: ...
+    @property
+    def attempt(self) -> int: ...
+    @property
+    def due_at(self) -> float | None: ...
+    @property
+    def expires_at(self) -> float | None: ...
 
 
 class SendingEnd(Machine, Protocol):
@@ -40,7 +48,16 @@ class SendingEnd(Machine, Protocol):
     def undone(self) -> int: ...
     @property
     def waiting_for(self) -> str | None: ...
-    def submit(self, now: float, body: Any, *, key: str | bytes | None = None) -> None: ...
+    def submit(
+        self,
+        now: float,
+        body: Any,
+        *,
+        key: str | bytes | None = None,
+        delay: float | None = None,
+        ttl: float | None = None,
+        urgent: bool = False,
+    ) -> None: ...
     def flush(self, now: float) -> None: ...
     def close(self, now: float) -> None: ...
     def is_done(self, group: str, sequence: int) -> bool: ...
@@ -50,6 +67,7 @@ class ReceivingEnd(Machine, Protocol):
     """A receiver's machine."""
 
     events: list[str]
+    stats: Stats
 
     @property
     def ready(self) -> bool: ...
@@ -58,8 +76,23 @@ class ReceivingEnd(Machine, Protocol):
     def take(self, now: float, max: int) -> list[Any]: ...
     def acknowledge(self, now: float, message: Any) -> None: ...
     def retry(self, now: float, message: Any, delay: float = 0.0) -> None: ...
+    def reject(self, now: float, message: Any, reason: str = "") -> bool: ...
     def leave(self, now: float) -> None: ...
     def may_start(self, now: float, stream: int, sequence: int) -> bool: ...
+
+
+class TappingEnd(Machine, Protocol):
+    """A tap's machine."""
+
+    events: list[str]
+    stats: Stats
+
+    @property
+    def ready(self) -> bool: ...
+    @property
+    def left(self) -> bool: ...
+    def take(self, now: float, max: int) -> list[Any]: ...
+    def leave(self, now: float) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +101,7 @@ class Build:
 
     sender: Callable[..., SendingEnd] = SenderMachine
     receiver: Callable[..., ReceivingEnd] = ReceiverMachine
+    tap: Callable[..., TappingEnd] = TapMachine
 
 
 PRODUCT = Build()

@@ -12,16 +12,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rvq.core.audience import Audience, Ear, Group
-from rvq.core.lanes import Lane, Loss, Ownership
+from rvq.core.holding import HeldFrame
+from rvq.core.lanes import Lane, Loss, Part
 from rvq.core.lease import Lease
 from rvq.core.machine import Address
 from rvq.core.membership import Membership, Peer
-from rvq.core.order import KeyOrder
+from rvq.core.order import Gate, KeyOrder
 from rvq.core.receiver import ReceiverMachine
 from rvq.core.sender import SenderMachine
 from rvq.core.stamps import Segment, StampLog
 from rvq.core.stream import Stream
 from rvq.core.table import Table
+from rvq.core.work import Work
 from rvq.message import Message
 from rvq.sim.checkers import Promise
 from rvq.sim.machines import PRODUCT, Build
@@ -63,12 +65,14 @@ class MutantReceiver(ReceiverMachine):
     lease_kind: type[Lease] = Lease
     log_kind: type[StampLog] = StampLog
     order_kind: type[KeyOrder] = KeyOrder
+    work_kind: type[Work] = Work
 
     def _follow(self, now: float, id: int, address: Address) -> Stream:
         stream = super()._follow(now, id, address)
         _become(stream, self.stream_kind)
         _become(stream.lease, self.lease_kind)
         _become(stream.log, self.log_kind)
+        _become(stream.work, self.work_kind)
         _become(stream.work._order, self.order_kind)
         return stream
 
@@ -89,9 +93,9 @@ class NoLease(MutantReceiver):
 class ImpatientStream(Stream):
     """Asks for a lane as soon as it is an heir's."""
 
-    def _keep(self, now: float, segment: Segment, slot: int, owned: Ownership, lane: Lane | None) -> None:
+    def _keep(self, now: float, segment: Segment, slot: int, owned: Part, lane: Lane | None) -> None:
         super()._keep(now, segment, slot, owned, lane)
-        self.lanes[LaneKey(segment.stamp, slot)].may_ask_at = now
+        self.lanes[LaneKey(segment.stamp, slot, owned.first)].may_ask_at = now
 
 
 class ImpatientHeir(MutantReceiver):
@@ -145,7 +149,8 @@ class NewestTableLog(StampLog):
     def _mine(self, entry: Any, table: Table) -> Any:
         if entry.group != self.group:
             return entry
-        return entry._replace(members=table.members, draining=table.draining)
+        shard_map = table.shard_map_of(table.members) if entry.shard_map else ()
+        return entry._replace(members=table.members, draining=table.draining, shard_map=shard_map)
 
 
 class NoStamps(MutantReceiver):
@@ -244,12 +249,28 @@ class HastyOrder(KeyOrder):
 
     __slots__ = ()
 
-    def admit(self, message: Message, after: int, done_to: int) -> bool:
-        return super().admit(message, 0, done_to)
+    def admit(self, message: Message, gate: Gate, is_open: Callable[[Gate], bool]) -> bool:
+        return super().admit(message, gate, lambda _gate: True)
 
 
 class KeysDoNotWait(MutantReceiver):
     order_kind = HastyOrder
+
+
+class CarelessWork(Work):
+    """Goes on with what it gives away until it learns that it is another's."""
+
+    def cut(self, lane: Lane, fence: int) -> None:
+        lane.fence = fence
+
+    def add(self, lane: Lane, frame: HeldFrame) -> None:
+        fence, lane.fence = lane.fence, None
+        super().add(lane, frame)
+        lane.fence = fence
+
+
+class HandsOverWithoutStopping(MutantReceiver):
+    work_kind = CarelessWork
 
 
 class UncomplainingStream(Stream):
@@ -362,6 +383,11 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "keys-do-not-wait": Mutant(
         "a keyed message does not wait for older segments", (Promise.ORDER,), receiver=KeysDoNotWait
+    ),
+    "hands-over-without-stopping": Mutant(
+        "a receiver goes on with what it hands over until it hears that it is another's",
+        LEASES,
+        receiver=HandsOverWithoutStopping,
     ),
     "no-repair": Mutant("nobody asks for what was lost", (Promise.LOST,), receiver=NoRepair),
 }

@@ -145,6 +145,8 @@ class Network:
         self.lost = 0
         self._clock = clock
         self._random = random
+        self._luck: dict[str, Random] = {}
+        """Of endpoints that have their own."""
         self._endpoints: dict[str, Endpoint] = {}
         self._links: dict[Pair, Link] = {}
         self._cuts: Counter[Pair] = Counter()
@@ -158,11 +160,23 @@ class Network:
     # --- who is there ---------------------------------------------------------------------------------------------
 
     def attach(
-        self, name: str, label: str, *, hears_data: bool, notify: Listener, buffer_bytes: int = BUFFER_BYTES
+        self,
+        name: str,
+        label: str,
+        *,
+        hears_data: bool,
+        notify: Listener,
+        buffer_bytes: int = BUFFER_BYTES,
+        luck: Random | None = None,
     ) -> Endpoint:
-        """A new endpoint. Everyone hears its label's control address; receivers hear the data address too."""
+        """A new endpoint. Everyone hears its label's control address; receivers hear the data address too.
+
+        luck: what befalls its datagrams is drawn from this, so that the others fare as if it were not there.
+        """
         if name in self._endpoints:
             raise ValueError(f"there is an endpoint named {name} already")
+        if luck is not None:
+            self._luck[name] = luck
         endpoint = Endpoint(name, label, hears_data=hears_data, notify=notify, buffer_bytes=buffer_bytes)
         self._endpoints[name] = endpoint
         self._listeners.setdefault((label, Route.CONTROL), []).append(name)
@@ -220,12 +234,12 @@ class Network:
             datagrams = self._disturb(pair, link, datagrams)
             if not datagrams:
                 return
-        delay = link.delay + (self._random.expovariate(1.0) * link.jitter if link.jitter else 0.0)
+        delay = link.delay + (self._luck_of(pair).expovariate(1.0) * link.jitter if link.jitter else 0.0)
         self._arrive_in_order(pair, datagrams, self._clock.now + delay)
 
     def _disturb(self, pair: Pair, link: Link, datagrams: list[bytes]) -> list[bytes]:
         """Lose some, hold some back, repeat some; what is left travels in order."""
-        chance = self._random.random
+        chance = self._luck_of(pair).random
         left = []
         for datagram in datagrams:
             if chance() < link.loss:
@@ -240,7 +254,14 @@ class Network:
         return left
 
     def _arrive_late(self, pair: Pair, link: Link, datagram: bytes) -> None:
-        self._clock.after(link.delay + self._random.random() * link.late, self._arrive, pair, [datagram])
+        self._clock.after(link.delay + self._luck_of(pair).random() * link.late, self._arrive, pair, [datagram])
+
+    def _luck_of(self, pair: Pair) -> Random:
+        if self._luck:
+            for name in pair:
+                if name in self._luck:
+                    return self._luck[name]
+        return self._random
 
     def _arrive_in_order(self, pair: Pair, datagrams: list[bytes], when: float) -> None:
         when = max(when, self._last_arrival.get(pair, 0.0))

@@ -17,8 +17,8 @@ from typing import Any
 
 from rvq.errors import WireError
 from rvq.sim.clock import Clock, LocalClock
-from rvq.sim.history import Broken, Done, Ended, Failed, Finished, History, Owed, Started, Submitted
-from rvq.sim.machines import ReceivingEnd, SendingEnd, StartedMessage
+from rvq.sim.history import Broken, Dead, Done, Ended, Failed, Finished, History, Owed, Seen, Started, Submitted
+from rvq.sim.machines import ReceivingEnd, SendingEnd, StartedMessage, TappingEnd
 from rvq.sim.network import BUFFER_BYTES, KIND, Network
 from rvq.sim.story import Story
 from rvq.wire.codec import decode_control
@@ -30,8 +30,15 @@ TIMER_LATE_S = (0.00001, 0.001)
 WAKES_PER_S_MAX = 1000
 """A machine that wants to be woken more often than this is going round in circles."""
 
+LOOKS_MAX = 100
+"""Messages that a tap takes at once."""
+
 Handler = Callable[[Any], float | None]
 """Handles one message. May raise: the message is tried again. May return how long it takes, in virtual seconds."""
+
+
+class KillsProcess(Exception):
+    """Raised by a handler that takes its process down with it."""
 
 
 class State(Enum):
@@ -57,7 +64,7 @@ class Surroundings:
 class Process:
     """One machine and its driver. `id` is the machine's; `name` its address."""
 
-    machine: SendingEnd | ReceivingEnd
+    machine: SendingEnd | ReceivingEnd | TappingEnd
 
     def __init__(
         self,
@@ -69,6 +76,7 @@ class Process:
         *,
         hears_data: bool,
         buffer_bytes: int = BUFFER_BYTES,
+        luck: Random | None = None,
     ) -> None:
         self.name = name
         self.id = id
@@ -81,7 +89,7 @@ class Process:
         self._deferred: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
         self._wakes = 0
         self._endpoint = around.network.attach(
-            name, label, hears_data=hears_data, notify=self._on_datagrams, buffer_bytes=buffer_bytes
+            name, label, hears_data=hears_data, notify=self._on_datagrams, buffer_bytes=buffer_bytes, luck=luck
         )
         around.story.introduce(id, name)
 
@@ -235,6 +243,9 @@ class Job:
     body: Any
     key: str | bytes | None = None
     after_s: float = 0.0
+    delay: float | None = None
+    ttl: float | None = None
+    urgent: bool = False
 
 
 class SenderProcess(Process):
@@ -317,9 +328,10 @@ class SenderProcess(Process):
     def _submit(self, now: float) -> None:
         job = self._next
         assert job is not None
-        self.machine.submit(now, job.body, key=job.key)
+        self.machine.submit(now, job.body, key=job.key, delay=job.delay, ttl=job.ttl, urgent=job.urgent)
         self.submitted += 1
-        self._around.history.add(Submitted(self._clock.now, self.id, self.submitted, job.key, job.body))
+        kinds = (job.delay is not None, job.ttl is not None)
+        self._around.history.add(Submitted(self._clock.now, self.id, self.submitted, job.key, job.body, *kinds))
 
     def _record_done(self) -> None:
         """Only what a handler has finished is asked for: everything else cannot be news."""
@@ -379,6 +391,8 @@ class ReceiverProcess(Process):
         group: str,
         concurrency: int = 1,
         retry_s: float = 0.05,
+        attempts: int | None = None,
+        on_killed: Callable[[ReceiverProcess], object] | None = None,
         rivals: Callable[[ReceiverProcess, StartedMessage], tuple[str, ...]] | None = None,
         buffer_bytes: int = BUFFER_BYTES,
     ) -> None:
@@ -388,6 +402,8 @@ class ReceiverProcess(Process):
         self.handler = handler
         self.concurrency = concurrency
         self.retry_s = retry_s
+        self.attempts = attempts
+        self._on_killed = on_killed or Process.crash
         self.handling = 0
         self.leaving = False
         self._rivals = rivals or (lambda _process, _message: ())
@@ -407,8 +423,15 @@ class ReceiverProcess(Process):
             messages = machine.take(self.local_now, self.concurrency - self.handling)
             if not messages:
                 break
+            if self.attempts is not None:
+                self._send()  # that they are tried is told before they are
             for message in messages:
-                self._start(message)
+                self._note_start(message)
+            for message in messages:
+                if self.alive:
+                    self._handle(message)
+            if not self.alive:
+                return
         events, machine.events[:] = machine.events[:], []
         for event in events:
             self._tell(event)
@@ -417,7 +440,7 @@ class ReceiverProcess(Process):
             self._tell("left")
             self._end(State.ENDED)
 
-    def _start(self, message: StartedMessage) -> None:
+    def _note_start(self, message: StartedMessage) -> None:
         asked_at = None if message.lane_asked_at is None else self.local.true_time(message.lane_asked_at)
         start = Started(
             self._clock.now,
@@ -429,13 +452,25 @@ class ReceiverProcess(Process):
             message.body,
             asked_at,
             self._rivals(self, message),
+            self.machine.wall.read(self.local_now),
+            message.due_at,
+            message.expires_at,
         )
         self._around.history.add(start)
         if self._around.story.level:
             self._tell(_start_text(start))
         self.handling += 1
+
+    def _handle(self, message: StartedMessage) -> None:
+        if self.attempts is not None and message.attempt > self.attempts:
+            self._give_up(message, message.attempt - 1)
+            return
         try:
             duration = self.handler(message)
+        except KillsProcess:
+            self._tell(f"is killed by {message.sender:x}/{message.sequence} at attempt {message.attempt}")
+            self._on_killed(self)
+            return
         except Exception as error:
             self._fail(message, error)
             return
@@ -455,7 +490,61 @@ class ReceiverProcess(Process):
         self.handling -= 1
         self._around.history.add(Failed(self._clock.now, self.name, self.group, message.sender, message.sequence))
         self._tell(f"failed {message.sender:x}/{message.sequence}: {error!r}")
-        self.machine.retry(self.local_now, message, delay=self.retry_s)
+        if self.attempts is not None and message.attempt >= self.attempts:
+            self.handling += 1
+            self._give_up(message, message.attempt)
+        else:
+            self.machine.retry(self.local_now, message, delay=self.retry_s)
+
+    def _give_up(self, message: StartedMessage, attempts: int) -> None:
+        self.handling -= 1
+        if self.machine.reject(self.local_now, message, "on purpose"):
+            limit = self.attempts or 0
+            names = (self.name, self.group, message.sender, message.sequence)
+            self._around.history.add(Dead(self._clock.now, *names, attempts, limit))
+
+
+class TapProcess(Process):
+    """A tap, which looks at everything as soon as it is there. Its luck is its own: the others fare as without it."""
+
+    machine: TappingEnd
+
+    def __init__(
+        self,
+        around: Surroundings,
+        name: str,
+        id: int,
+        label: str,
+        local: LocalClock,
+        machine: TappingEnd,
+        *,
+        buffer_bytes: int = BUFFER_BYTES,
+    ) -> None:
+        super().__init__(around, name, id, label, local, hears_data=True, buffer_bytes=buffer_bytes, luck=around.random)
+        self.machine = machine
+        self.seen: list[tuple[int, int]] = []
+        """(stream, sequence) of everything that it was shown."""
+        self._tell(f"taps {label!r} (id {id:016x}, clock rate {local.rate:.3f})")
+        self._do(lambda: None)
+
+    def leave(self) -> None:
+        """SIGTERM: look at what is there, then go."""
+        if self.alive:
+            self._tell("LEAVES")
+            self._do(lambda: self.machine.leave(self.local_now))
+
+    def _work(self) -> None:
+        machine = self.machine
+        while machine.ready:
+            for message in machine.take(self.local_now, LOOKS_MAX):
+                self.seen.append((message.sender, message.sequence))
+                facts = (self.name, message.sender, message.sequence, message.key, message.body)
+                self._around.history.add(Seen(self._clock.now, *facts))
+        events, machine.events[:] = machine.events[:], []
+        for event in events:
+            self._tell(event)
+        if machine.left:
+            self._end(State.ENDED)
 
 
 def _start_text(start: Started) -> str:

@@ -11,12 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
+from typing import Any
 
 from rvq.sim.checkers import Verdict
 from rvq.sim.machines import Build, StartedMessage
 from rvq.sim.network import Link
-from rvq.sim.process import Handler, Process, ReceiverProcess
-from rvq.sim.world import World
+from rvq.sim.process import Handler, Job, KillsProcess, Process, ReceiverProcess
+from rvq.sim.world import SETTLE_S_MAX, World
 from rvq.timings import Timings
 from rvq.wire.frames import FrameType
 
@@ -34,6 +35,15 @@ BURST_JOINERS_MAX = 20
 
 LASTING_PART = 0.3
 """The part of worlds in which something stays broken."""
+
+WORK_PART = 0.5
+"""The part of worlds whose messages have times, urgency, poison or a number of attempts."""
+
+POISON_S = 60.0
+"""Longer for each poisonous message: a group of one that is killed is taken over only after 5.5 s, each time."""
+
+POISON_AT = 7
+"""The number of the first poisonous message of each sender."""
 
 LATER_PART = 0.25
 """The part of worlds that also have faults of the kinds that were added later."""
@@ -67,6 +77,18 @@ class Plan:
     close: bool
     lasting: str | None = None
     """What stays broken after the world is healed, as named in `LASTING`."""
+    attempts: int | None = None
+    """How often a message is tried before it is given up."""
+    poison: int = 0
+    """So many of each sender's messages kill whoever handles them."""
+    later: float = 0.0
+    """The part of messages that are due some time after they are sent."""
+    expiring: float = 0.0
+    """The part of messages without a key that have a time to live."""
+    urgent: float = 0.0
+    """The part of messages without a key that are urgent."""
+    hand_over: bool = False
+    """Do receivers give work to idle ones?"""
 
     def __str__(self) -> str:
         kinds = ", ".join(f"{kind} at {when:.2f}" for when, kind in self.faults) or "none"
@@ -74,7 +96,10 @@ class Plan:
         return (
             f"{self.senders} senders x {self.messages} messages ({keys}, bursts of {self.burst}), {self.receivers} "
             f"receivers in {self.groups} groups, handling {self.handling_s * 1000:.1f} ms x {self.concurrency}, "
-            f"{self.slow_handlers:.0%} slow, {self.failures:.0%} failing; {self.link}; faults: {kinds}"
+            f"{self.slow_handlers:.0%} slow, {self.failures:.0%} failing, {self.attempts or 'endless'} attempts, "
+            f"{self.poison} poison, {self.later:.0%} later, {self.expiring:.0%} expiring, {self.urgent:.0%} urgent, "
+            f"{'' if self.hand_over else 'no '}handing over; "
+            f"{self.link}; faults: {kinds}"
             f"{f'; for good: {self.lasting}' if self.lasting else ''}"
         )
 
@@ -118,6 +143,38 @@ def _with_later_kinds(plan: Plan, random: Random) -> Plan:
     return replace(plan, lasting=lasting, faults=faults)
 
 
+def _with_work_kinds(plan: Plan, random: Random) -> Plan:
+    """What messages can be beside their bodies, and what becomes of those that fail. By chance of its own, as above."""
+    if random.random() >= WORK_PART:
+        return plan
+    attempts = random.choice((None, 1, 2, 3))
+    hand_over = random.random() < 0.6
+    if hand_over:  # much at once, without keys: so that there is something to give
+        handling_s = random.choice((0.02, 0.1))
+        plan = replace(plan, keys=0, burst=random.choice((20, plan.messages)), handling_s=handling_s)
+    return replace(
+        plan,
+        attempts=attempts,
+        failures=random.choice((plan.failures, 0.1, 0.4)),
+        poison=random.choice((0, 0, 1)) if attempts else 0,
+        later=random.choice((0.0, 0.1, 0.9)),
+        expiring=random.choice((0.0, 0.1, 0.5)),
+        urgent=random.choice((0.0, 0.05, 0.3)),
+        hand_over=hand_over,
+    )
+
+
+def _times(plan: Plan, random: Random, job: Job) -> Job:
+    """Some wait, some expire, some overtake."""
+    if random.random() < plan.later:
+        job = replace(job, delay=random.choice((random.uniform(0.0, 0.3), random.uniform(0.3, 4.0))))
+    if job.key is None and random.random() < plan.expiring:
+        job = replace(job, ttl=random.choice((random.uniform(0.0, 0.1), random.uniform(0.1, 8.0))))
+    if job.key is None and job.delay is None and random.random() < plan.urgent:
+        job = replace(job, urgent=True)
+    return job
+
+
 def _random_link(random: Random) -> Link:
     """The network of the first half: often fine, sometimes bad in one way, sometimes in all."""
     bad = random.random()
@@ -145,6 +202,7 @@ def build_world(
     """The world of a seed, with its faults planned but nothing run yet."""
     world = World(seed, build=build, timings=timings, verbose=verbose, out=out)
     plan = _with_later_kinds(make_plan(world.random), Random(f"later kinds {seed}"))
+    plan = _with_work_kinds(plan, Random(f"work kinds {seed}"))
     world.story.tell("plan", str(plan))
     world.disturb(plan.link)
     handler = _handler(world.random, plan)
@@ -163,6 +221,7 @@ def build_world(
                 rate=rate,
                 burst=plan.burst,
                 keys=plan.keys,
+                times=partial(_times, plan) if plan.later or plan.expiring or plan.urgent else None,
                 close=plan.close,
                 options={"frame_bytes": 2000, "train_frames": 8} if plan.body_bytes else None,
             ),
@@ -182,7 +241,7 @@ def run_seed(
     world.heal()
     scene = Scene(world, plan, _handler(world.random, plan))
     _people(scene, LASTING[plan.lasting](scene) if plan.lasting else None)
-    world.settle()
+    world.settle(SETTLE_S_MAX + POISON_S * plan.poison)
     orphans = any(not sender.alive and sender.machine.undone for sender in world.senders)
     world.run(until=world.now + (ORPHAN_S if orphans else QUIET_S))
     return world.verdict()
@@ -193,7 +252,14 @@ def _people(scene: Scene, broken: Process | None) -> None:
     world, plan = scene.world, scene.plan
     for group in sorted({receiver.group for receiver in world.receivers} or {_group(plan, 0)}):
         if all(receiver.leaving or receiver is broken for receiver in world.live_receivers(LABEL, group)):
-            world.receiver(LABEL, group=group, handler=scene.handler, concurrency=plan.concurrency)
+            world.receiver(
+                LABEL,
+                group=group,
+                handler=scene.handler,
+                concurrency=plan.concurrency,
+                attempts=plan.attempts,
+                options={"hand_over": plan.hand_over},
+            )
 
 
 def _add_receiver(world: World, plan: Plan, handler: Handler, index: int) -> ReceiverProcess:
@@ -203,7 +269,9 @@ def _add_receiver(world: World, plan: Plan, handler: Handler, index: int) -> Rec
         weight=plan.weights[index % plan.receivers],
         handler=handler,
         concurrency=plan.concurrency,
+        attempts=plan.attempts,
         buffer_bytes=plan.buffer_bytes,
+        options={"hand_over": plan.hand_over},
     )
 
 
@@ -218,7 +286,9 @@ def _bodies(random: Random, plan: Plan) -> list[object]:
 
 
 def _handler(random: Random, plan: Plan) -> Handler:
-    def handle(_message: StartedMessage) -> float:
+    def handle(message: StartedMessage) -> float:
+        if plan.poison and _number(message.body) in range(POISON_AT, POISON_AT + plan.poison):
+            raise KillsProcess
         if plan.failures and random.random() < plan.failures:
             raise HandlerFailed("on purpose")
         if plan.slow_handlers and random.random() < plan.slow_handlers:
@@ -226,6 +296,11 @@ def _handler(random: Random, plan: Plan) -> Handler:
         return random.expovariate(1.0) * plan.handling_s
 
     return handle
+
+
+def _number(body: Any) -> int:
+    """The place of a message among its sender's."""
+    return int(body["n"]) if isinstance(body, dict) else int(body.partition(b":")[0])
 
 
 # --- faults -------------------------------------------------------------------------------------------------------

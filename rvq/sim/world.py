@@ -16,13 +16,16 @@ A handler is a plain function of the message. It is called when the handling sta
 in virtual seconds, and it may raise: then the message is tried again. If its process crashes meanwhile, the message is
 not acknowledged and someone else handles it, which is what the function should be ready for.
 
-Faults: `pause`, `resume`, `crash` and (receivers) `leave` of each process; `restart`, `cut`, `partition`, `clog`,
+`world.tap(label)` adds one who sees everything and owns nothing; what it was shown is judged too.
+
+Faults: `pause`, `resume`, `crash` and (receivers, taps) `leave` of each process; `restart`, `cut`, `partition`, `clog`,
 `disturb` and `heal` of the world. `world.at(time, action)` plans any of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any, TypeVar
 
@@ -31,7 +34,7 @@ from rvq.sim.clock import Clock, LocalClock
 from rvq.sim.history import History
 from rvq.sim.machines import PRODUCT, Build, StartedMessage
 from rvq.sim.network import BUFFER_BYTES, Fault, Link, Network
-from rvq.sim.process import Handler, Job, Process, ReceiverProcess, SenderProcess, State, Surroundings
+from rvq.sim.process import Handler, Job, Process, ReceiverProcess, SenderProcess, State, Surroundings, TapProcess
 from rvq.sim.story import Story
 from rvq.timings import Timings
 from rvq.wire.frames import FrameType
@@ -45,6 +48,8 @@ SETTLE_S_MAX = 60.0
 INSPECT_EVERY_S = 0.5
 SETTLE_STEP_S = 0.05
 WALL_CLOCK_START = 1_700_000_000.0
+RESTART_S = 0.3
+"""Before a receiver that was killed by its handler is started again."""
 HANDLING_S = 0.005
 """Mean duration of handling a message when the user gave no handler."""
 
@@ -79,6 +84,7 @@ class World:
         self.network = Network(self.clock, self.random, link)
         self.senders: list[SenderProcess] = []
         self.receivers: list[ReceiverProcess] = []
+        self.taps: list[TapProcess] = []
         self.build = build or PRODUCT
         self.timings = timings or Timings()
         self._clock_error = clock_error
@@ -95,7 +101,7 @@ class World:
 
     @property
     def processes(self) -> list[Process]:
-        return [*self.senders, *self.receivers]
+        return [*self.senders, *self.receivers, *self.taps]
 
     # --- building -------------------------------------------------------------------------------------------------
 
@@ -108,6 +114,7 @@ class World:
         rate: float = 100.0,
         burst: int = 1,
         keys: int | Sequence[str | bytes | None] = 0,
+        times: Callable[[Random, Job], Job] | None = None,
         close: bool = False,
         name: str | None = None,
         id: int | None = None,
@@ -116,12 +123,13 @@ class World:
     ) -> SenderProcess:
         """Start a sender now. It submits `bodies` (or so many `messages`), `burst` at a time, about `rate` per second.
 
-        keys: that many keys taken at random, or one key per message.  close: say goodbye when everything is done.
+        keys: that many keys taken at random, or one key per message.  times: makes some of the jobs wait, expire or
+        overtake.  close: say goodbye when everything is done.
         options: handed to the machine, such as frame_bytes.
         """
         name = self._name(name or f"s{len(self.senders) + 1}")
         contents = bodies if bodies is not None else (f"{name}/{n}" for n in range(1, messages + 1))
-        jobs = self._jobs(list(contents), rate, burst, keys)
+        jobs = self._jobs(list(contents), rate, burst, keys, times)
         return self._start_sender(label, jobs, name, id, close, buffer_bytes, options or {})
 
     def receiver(
@@ -133,12 +141,17 @@ class World:
         handler: Handler | None = None,
         concurrency: int = 1,
         retry_s: float = 0.05,
+        attempts: int | None = None,
         name: str | None = None,
         id: int | None = None,
         buffer_bytes: int = BUFFER_BYTES,
         options: Mapping[str, Any] | None = None,
     ) -> ReceiverProcess:
-        """Start a receiver now. It handles `concurrency` messages at once and retries failed ones after `retry_s`."""
+        """Start a receiver now. It handles `concurrency` messages at once and retries failed ones after `retry_s`.
+
+        attempts: gives a message up that was tried so often, here or by others that died over it. A handler that
+        raises `KillsProcess` ends its receiver, and another is started in its place.
+        """
         name = self._name(name or f"r{len(self.receivers) + 1}")
         id = self._id() if id is None else id
         local = self._local_clock()
@@ -151,7 +164,7 @@ class World:
             random=Random(self.random.getrandbits(64)),
             now=local.read(self.now),
             wall_offset=WALL_CLOCK_START - local.offset,
-            **{"receive_bytes": buffer_bytes // 2, **(options or {})},
+            **{"receive_bytes": buffer_bytes // 2, "tracked": attempts is not None, **(options or {})},
         )
         process = ReceiverProcess(
             self._around,
@@ -164,6 +177,8 @@ class World:
             group=group,
             concurrency=concurrency,
             retry_s=retry_s,
+            attempts=attempts,
+            on_killed=lambda process: self.restart(process, after=RESTART_S),
             rivals=self._rivals,
             buffer_bytes=buffer_bytes,
         )
@@ -175,10 +190,32 @@ class World:
             handler=handler,
             concurrency=concurrency,
             retry_s=retry_s,
+            attempts=attempts,
             name=name,
             buffer_bytes=buffer_bytes,
             options=options,
         )
+        return process
+
+    def tap(self, label: str, *, name: str | None = None, buffer_bytes: int = BUFFER_BYTES) -> TapProcess:
+        """Start a tap now: it sees everything and owns nothing. Nothing is drawn for it from the world's randomness, so
+        that the others' history is the same without it, for as long as it does not have to ask for anything."""
+        name = self._name(name or f"t{len(self.taps) + 1}")
+        random = Random(f"{self.seed} {name}")
+        local = self._local_clock(random)
+        id = random.getrandbits(63) or 1
+        machine = self.build.tap(
+            label,
+            id,
+            timings=self.timings,
+            random=Random(random.getrandbits(64)),
+            now=local.read(self.now),
+            wall_offset=WALL_CLOCK_START - local.offset,
+        )
+        around = replace(self._around, random=random)
+        process = TapProcess(around, name, id, label, local, machine, buffer_bytes=buffer_bytes)
+        self.taps.append(process)
+        self._again[process] = lambda: self.tap(label, name=name, buffer_bytes=buffer_bytes)
         return process
 
     def _start_sender(
@@ -212,7 +249,12 @@ class World:
         return process
 
     def _jobs(
-        self, bodies: list[Any], rate: float, burst: int, keys: int | Sequence[str | bytes | None]
+        self,
+        bodies: list[Any],
+        rate: float,
+        burst: int,
+        keys: int | Sequence[str | bytes | None],
+        times: Callable[[Random, Job], Job] | None,
     ) -> Iterator[Job]:
         """The work in order. Bursts are `burst / rate` apart on average."""
         # Drawn beforehand: what a sender is given must not depend on when it gets round to it.
@@ -220,16 +262,17 @@ class World:
         for index, body in enumerate(bodies):
             pause = random.uniform(0.5, 1.5) * burst / rate if index % burst == 0 and index else 0.0
             if isinstance(keys, int):
-                yield Job(body, f"key-{random.randrange(keys)}" if keys else None, pause)
+                job = Job(body, f"key-{random.randrange(keys)}" if keys else None, pause)
             else:
-                yield Job(body, keys[index % len(keys)] if keys else None, pause)
+                job = Job(body, keys[index % len(keys)] if keys else None, pause)
+            yield times(random, job) if times else job
 
     def _handle(self, _message: StartedMessage) -> float:
         return self.random.expovariate(1 / HANDLING_S)
 
-    def _local_clock(self) -> LocalClock:
-        error = self._clock_error
-        return LocalClock(self.random.uniform(0.0, 10_000.0), 1.0 + self.random.uniform(-error, error))
+    def _local_clock(self, random: Random | None = None) -> LocalClock:
+        error, random = self._clock_error, random or self.random
+        return LocalClock(random.uniform(0.0, 10_000.0), 1.0 + random.uniform(-error, error))
 
     def _id(self) -> int:
         return self.random.getrandbits(63) or 1
@@ -300,7 +343,8 @@ class World:
         """Were the promises kept? Without `converged` (a world stopped midway), what is not done yet is not lost."""
         for process in self.processes:
             process.check()
-        return judge(self.seed, self.history.events, converged=converged, virtual_s=self.now)
+        accounts = {receiver.name: receiver.machine.stats for receiver in self.receivers}
+        return judge(self.seed, self.history.events, accounts, converged=converged, virtual_s=self.now)
 
     def _carry_out(self, action: Callable[[], object]) -> None:
         self._planned -= 1

@@ -26,6 +26,7 @@ from rvq.wire.records import (
     SHARDS,
     TRUSTED_BYTES,
     UNREADABLE,
+    URGENT,
     Content,
     Kind,
     Records,
@@ -46,17 +47,16 @@ FEW: Final = 8
 """Up to so many records are sliced one by one; more, in blocks of powers of two, each by one call."""
 
 # Plain ints for the hot paths: in Python 3.11 `flags & DataFlag.RAW` takes longer than to read a record.
-_ALL_RAW, _MIXED, _KEYED, _EVEN, _PADDED = (
-    int(flag) for flag in (DataFlag.RAW, DataFlag.MIXED, DataFlag.KEYED, DataFlag.EVEN, DataFlag.PADDED)
-)
+_ALL_RAW, _MIXED, _KEYED, _EVEN, _PADDED, HAS_URGENT = (int(flag) for flag in DataFlag)
 _DATA = int(FrameType.DATA)
 _START: Final = DATA_HEADER.size
 _FLAGS: Final = frozenset(
-    kind | keyed | even | padded
+    kind | keyed | even | padded | urgent
     for kind in (0, _ALL_RAW, _MIXED)
     for keyed in (0, _KEYED)
     for even in (0, _EVEN)
     for padded in (0, _PADDED)
+    for urgent in ((0, HAS_URGENT) if kind == _MIXED else (0,))
 )
 _SHARDS: Final = frozenset({*range(SHARDS), NO_SHARD})
 _KIND_BYTES: Final = [bytes([kind]) for kind in Kind]
@@ -101,7 +101,7 @@ def encode_batch(at: Stamped, records: Records, size_least: int = 0) -> bytes:
     if kinds.count(RAW) == count:
         flags = _ALL_RAW
     elif kinds.count(PACKED) != count:
-        flags = _MIXED
+        flags = _MIXED | HAS_URGENT if URGENT in kinds else _MIXED
         datas = [_KIND_BYTES[kind] + data for kind, data in zip(kinds, datas, strict=True)]
         lens = [length + 1 for length in lens]
     if lens.count(lens[0]) == count:
@@ -181,6 +181,10 @@ class Batch:
     def last(self) -> int:
         return self.first + self.count - 1
 
+    @property
+    def has_urgent(self) -> bool:
+        return bool(self.flags & HAS_URGENT)
+
     def slices(self, indices: Sequence[int]) -> Sequence[bytes]:
         """The records at these indices. Raises WireError if one ends before it begins, or all exceed the frame."""
         bounds, datagram = self._bounds, self.datagram
@@ -226,7 +230,7 @@ class Batch:
         """The messages at these indices; None for one that cannot be read. Raises WireError as `slices` does."""
         plain = self.plain_bodies(indices)
         if plain is not None:
-            return [_new(Content, (body, None, None)) for body in plain]
+            return [Content(body) for body in plain]
         slices = self.slices(indices)
         if self.flags & _MIXED:
             return [read_or_none(data[0], data[1:]) if data else None for data in slices]

@@ -18,6 +18,7 @@ import msgpack
 from rvq import limits
 from rvq.errors import WireError
 from rvq.wire import frames as f
+from rvq.wire.records import SHARDS
 
 T = TypeVar("T")
 _new = tuple.__new__
@@ -106,6 +107,12 @@ def _weight(value: Any) -> int:
     return value
 
 
+def _shard(value: Any) -> int:
+    if type(value) is not int or not 0 <= value < SHARDS:
+        raise WireError(f"not a shard: {type(value).__name__}")
+    return value
+
+
 def _many(reader: Reader[T], most: int) -> Reader[tuple[T, ...]]:
     def read(value: Any) -> tuple[T, ...]:
         if type(value) is not list or len(value) > most:
@@ -171,18 +178,60 @@ def _slot_holders(value: Any) -> tuple[f.Member, ...]:
     return members
 
 
+def _shard_map(value: Any) -> tuple[int, ...]:
+    """The slot of each shard, or nothing. Whether it is even is its keeper's affair; whether there are such slots is
+    looked at where the members are known."""
+    if type(value) is not list or len(value) not in (0, SHARDS) or any(type(slot) is not int for slot in value):
+        raise WireError("not a map of all shards")
+    return tuple(value)
+
+
+def _check_slots(members: tuple[f.Member, ...], shard_map: tuple[int, ...]) -> None:
+    if shard_map and not 0 <= min(shard_map) <= max(shard_map) < sum(member.weight for member in members):
+        raise WireError("a shard without a slot")
+
+
+def _table(value: Any) -> list[Any]:
+    fields = _table_fields(value)
+    _check_slots(fields[3], fields[5])
+    return fields
+
+
+def _group_stamp(value: Any) -> f.GroupStamp:
+    entry = _group_stamp_fields(value)
+    _check_slots(entry.members, entry.shard_map)
+    return entry
+
+
+def _stamp(value: Any) -> list[Any]:
+    """A stamp has maps if and only if its messages may have keys."""
+    fields = _stamp_fields(value)
+    keyed, groups = fields[3:]
+    if any(bool(entry.shard_map) != keyed for entry in groups):
+        raise WireError("keys without a map of the shards, or one without keys")
+    return fields
+
+
 _member_list = _many(_one(f.Member, _uint, _weight), limits.MEMBERS_MAX)
 _ids = _many(_uint, limits.MEMBERS_MAX)
 _version = _one(f.Version, _uint, _uint)
 _lanes = _many(_one(f.LaneProgress, _uint, _uint, _uint, _runs(limits.REPORT_RANGES_MAX)), limits.REPORT_LANES_MAX)
-_lane_keys = _many(_one(f.LaneKey, _uint, _uint), limits.REPORT_LANES_MAX)
-_report = _one(f.StreamReport, _uint, _uint, _uint, _lanes)
-_reports = _many(_report, limits.STREAMS_MAX)
-_group_states = _many(_one(f.GroupState, _name, _version, _uint, _flag), limits.GROUPS_MAX)
-_silences = _many(_one(f.Silence, _uint, _seconds), limits.MEMBERS_MAX)
-_group_stamps = _many(
-    _one(f.GroupStamp, _name, _uint, _uint, _version, _slot_holders, _ids, _silences, _ids), limits.GROUPS_MAX
+_questions = _many(_one(f.LaneQuestion, _uint, _uint, _uint, _uint), limits.REPORT_LANES_MAX)
+_answers = _many(
+    _one(f.LaneAnswer, _uint, _uint, _uint, _uint, _runs(limits.REPORT_RANGES_MAX), _flag), limits.REPORT_LANES_MAX
 )
+_tried = _many(_one(f.Tried, _uint, _uint, _uint), limits.REPORT_TRIED_MAX)
+_report = _one(f.StreamReport, _uint, _uint, _uint, _lanes, _tried)
+_reports = _many(_report, limits.STREAMS_MAX)
+_shards_done = _many(_one(f.ShardsDone, _uint, _many(_uint, SHARDS // 32)), limits.GATES_MAX)
+_group_states = _many(_one(f.GroupState, _name, _version, _uint, _flag, _shards_done), limits.GROUPS_MAX)
+_silences = _many(_one(f.Silence, _uint, _seconds), limits.MEMBERS_MAX)
+_moved = _many(_one(f.Moved, _uint, _uint, _uint, _uint), limits.MOVED_MAX)
+_group_stamp_fields = _one(
+    f.GroupStamp, _name, _uint, _uint, _version, _slot_holders, _ids, _silences, _ids, _shard_map, _moved
+)
+_stamp_fields = _row(_name, _uint, _uint, _flag, _many(_group_stamp, limits.GROUPS_MAX))
+_table_fields = _row(_name, _name, _version, _members, _ids, _shard_map)
 _heard = _many(_one(f.Heard, _uint, _uint, _uint, _flag, _flag), limits.STREAMS_MAX)
 _echoes = _many(_one(f.Echo, _uint, _uint), limits.MEMBERS_MAX)
 _parts = _many(_one(f.MissingParts, _uint, _many(_uint, LIST_MAX)), limits.NAK_RANGES_MAX)
@@ -194,17 +243,18 @@ SHAPES: Final[dict[int, Shape]] = {
         f.SenderAlive,
         _row(_name, _uint, _flag, _uint, _uint, _uint, _uint, _group_states, _echoes),
     ),
-    f.FrameType.STAMP: (f.Stamp, _row(_name, _uint, _uint, _flag, _group_stamps)),
-    f.FrameType.PROGRESS: (f.Progress, _row(_uint, _lanes)),
+    f.FrameType.STAMP: (f.Stamp, _stamp),
+    f.FrameType.PROGRESS: (f.Progress, _row(_uint, _answers, _tried)),
     f.FrameType.SENDER_GOODBYE: (f.SenderGoodbye, _row(_name)),
     f.FrameType.ASK_TABLE: (f.AskTable, _row(_name, _version)),
-    f.FrameType.ALIVE: (f.Alive, _row(_name, _name, _weight, _uint, _flag, _flag, _version, _heard, _reports)),
-    f.FrameType.TABLE: (f.TableFrame, _row(_name, _name, _version, _members, _ids)),
+    f.FrameType.ALIVE: (f.Alive, _row(_name, _name, _weight, _uint, _flag, _flag, _uint, _version, _heard, _reports)),
+    f.FrameType.TABLE: (f.TableFrame, _table),
     f.FrameType.REPORT: (f.Report, _row(_report)),
     f.FrameType.NAK: (f.Nak, _row(_uint, _runs(limits.NAK_RANGES_MAX), _parts)),
     f.FrameType.ASK_STAMPS: (f.AskStamps, _row(_uint, _uint, _uint)),
-    f.FrameType.ASK_PROGRESS: (f.AskProgress, _row(_uint, _name, _uint, _lane_keys)),
+    f.FrameType.ASK_PROGRESS: (f.AskProgress, _row(_uint, _name, _uint, _questions)),
     f.FrameType.GOODBYE: (f.Goodbye, _row(_name, _name)),
+    f.FrameType.HAND_OVER: (f.HandOver, _row(_uint, _name, _uint, _uint, _uint, _uint, _uint)),
 }
 """Each control frame's class and the reader of its body: the fields after `source`, in their order."""
 

@@ -13,7 +13,7 @@ from rvq.limits import FLIGHT_COST_BYTES, FRAGMENTS_MAX, MESSAGE_BYTES_MAX
 from rvq.wire.batch import Stamped, header_of
 from rvq.wire.codec import DATA_HEADER
 from rvq.wire.frames import DataHeader, FrameType
-from rvq.wire.records import NO_SHARD, RICH, SHARDS, Content, Record, read_or_none
+from rvq.wire.records import NO_SHARD, SHARDS, URGENT, Content, Record, read_or_none
 
 _FRAGMENT: Final = Struct(">IIBH")
 """Part, number of parts, kind of the whole record, shard."""
@@ -62,7 +62,7 @@ def read_fragment(datagram: bytes, header: DataHeader) -> Fragment:
     # All parts but the last are of one size: so this bounds what the message can grow to while it is put together.
     if part < parts - 1 and len(data) * (parts - 1) >= MESSAGE_BYTES_MAX:
         raise WireError(f"{parts} parts of {len(data)} bytes are over the limit of a message")
-    if kind > RICH or (shard >= SHARDS and shard != NO_SHARD):
+    if kind > URGENT or (shard >= SHARDS and shard != NO_SHARD):
         raise WireError(f"a fragment of kind {kind} and shard {shard}")
     return Fragment(header.first, header.stamp, header.sent_at, part, parts, kind, shard, data, datagram)
 
@@ -84,6 +84,10 @@ class Whole:
     @property
     def last(self) -> int:
         return self.first
+
+    @property
+    def has_urgent(self) -> bool:
+        return self.kind == URGENT
 
     def plain_bodies(self, indices: Sequence[int]) -> list[Any] | None:
         """As of a batch: never plain enough."""

@@ -37,6 +37,7 @@ class FrameType(IntEnum):
     ASK_STAMPS = 36
     ASK_PROGRESS = 37
     GOODBYE = 38
+    HAND_OVER = 39
 
 
 class DataFlag(IntFlag):
@@ -52,6 +53,8 @@ class DataFlag(IntFlag):
     """All records are of one length, which stands in place of the table of bounds."""
     PADDED = 16
     """There may be bytes without meaning between the last record and the tables: frames of a train have one size."""
+    URGENT = 32
+    """At least one record is urgent."""
 
 
 class Version(NamedTuple):
@@ -78,6 +81,13 @@ class Echo(NamedTuple):
     counter: int
 
 
+class ShardsDone(NamedTuple):
+    """The shards of which every message before the segment of this stamp is done, as bits, 32 in each number."""
+
+    stamp: StampNumber
+    bits: tuple[int, ...]
+
+
 class GroupState(NamedTuple):
     """What a sender's heartbeat says of one group."""
 
@@ -87,6 +97,9 @@ class GroupState(NamedTuple):
     """Every message up to this one is done in the group."""
     held: bool
     """The sender sends nothing because of this group: nobody of it is left."""
+    shards: tuple[ShardsDone, ...]
+    """With keys, while older segments are open: how far each shard is. A key goes on at its new receiver when its shard
+    is through with what was before that receiver's segment."""
 
 
 class Silence(NamedTuple):
@@ -94,6 +107,15 @@ class Silence(NamedTuple):
 
     id: int
     seconds: float
+
+
+class Moved(NamedTuple):
+    """The part of a lane from sequence `first` on that its owner gave to another before it started any of it."""
+
+    stamp: StampNumber
+    slot: int
+    first: Sequence
+    to: int
 
 
 class GroupStamp(NamedTuple):
@@ -110,13 +132,26 @@ class GroupStamp(NamedTuple):
     silent: tuple[Silence, ...]
     gone: tuple[int, ...]
     """Those who said goodbye: their heirs need not wait."""
+    shard_map: tuple[int, ...] = ()
+    """With keys: the slot of each shard."""
+    moved: tuple[Moved, ...] = ()
 
 
 class LaneKey(NamedTuple):
-    """The name of a lane: one slot of the segment that began with a stamp."""
+    """The name of a lane, one slot of the segment that began with a stamp; or of a part of it, from `first` on."""
 
     stamp: StampNumber
     slot: int
+    first: Sequence
+
+
+class LaneQuestion(NamedTuple):
+    """What is done of this lane above `after`?"""
+
+    stamp: StampNumber
+    slot: int
+    first: Sequence
+    after: Sequence
 
 
 class LaneProgress(NamedTuple):
@@ -128,6 +163,25 @@ class LaneProgress(NamedTuple):
     runs: tuple[Sequence, ...]
 
 
+class LaneAnswer(NamedTuple):
+    """As a lane's progress, with runs above what was asked for. There are more if it does not say `whole`."""
+
+    stamp: StampNumber
+    slot: int
+    first: Sequence
+    floor: Sequence
+    runs: tuple[Sequence, ...]
+    whole: bool
+
+
+class Tried(NamedTuple):
+    """A message that was started and is not done: how often, and by whom first. Survives whoever tried it."""
+
+    sequence: Sequence
+    attempts: int
+    first_owner: int
+
+
 class StreamReport(NamedTuple):
     """What one receiver says of one stream."""
 
@@ -137,6 +191,7 @@ class StreamReport(NamedTuple):
     window: int
     """How many bytes may be in flight to it."""
     lanes: tuple[LaneProgress, ...]
+    tried: tuple[Tried, ...] = ()
 
 
 class Heard(NamedTuple):
@@ -195,7 +250,8 @@ class Progress:
 
     source: int
     nonce: int
-    lanes: tuple[LaneProgress, ...]
+    lanes: tuple[LaneAnswer, ...]
+    tried: tuple[Tried, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +282,8 @@ class Alive:
     counter: int
     hello: bool
     leaving: bool
+    load: int
+    """Messages that it has in hand or in line: with none it is idle, and others may give it of theirs."""
     version: Version
     """The newest table that it belongs to."""
     heard: tuple[Heard, ...]
@@ -242,6 +300,8 @@ class TableFrame:
     version: Version
     members: tuple[Member, ...]
     draining: tuple[int, ...]
+    shard_map: tuple[int, ...] = ()
+    """The slot of each shard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +340,7 @@ class AskProgress:
     stream: int
     group: str
     nonce: int
-    lanes: tuple[LaneKey, ...]
+    lanes: tuple[LaneQuestion, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +350,21 @@ class Goodbye:
     source: int
     label: str
     group: str
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """An owner gives the part of a lane from `first` on to another. It has started none of it, and never will."""
+
+    source: int
+    stream: int
+    group: str
+    stamp: StampNumber
+    slot: int
+    first: Sequence
+    to: int
+    known: StampNumber
+    """The newest stamp that it knew: if it has lost the lane since, and has it again, this no longer counts."""
 
 
 Control = (
@@ -305,6 +380,7 @@ Control = (
     | AskStamps
     | AskProgress
     | Goodbye
+    | HandOver
 )
 
 

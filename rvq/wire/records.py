@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 from functools import partial
 from hashlib import blake2b
+from math import inf
 from typing import Any, Final, NamedTuple
 
 import msgpack
@@ -30,6 +31,10 @@ class Kind(IntEnum):
     PACKED = 1
     RICH = 2
     """msgpack of [body, {attribute: value}]."""
+    LATER = 3
+    """As RICH, with a due time: who keeps order and frames knows without reading it that it will wait."""
+    URGENT = 4
+    """As RICH, to be handled before those that wait: a receiver looks for it as soon as its frame is there."""
 
 
 class Attribute(IntEnum):
@@ -42,8 +47,8 @@ class Attribute(IntEnum):
 
 
 # Plain ints for the hot paths: in Python 3.11 an IntEnum in a comparison takes longer than to read a record.
-RAW, PACKED, RICH = int(Kind.RAW), int(Kind.PACKED), int(Kind.RICH)
-_KEY, _HEADERS = int(Attribute.KEY), int(Attribute.HEADERS)
+RAW, PACKED, RICH, LATER, URGENT = (int(kind) for kind in Kind)
+_KEY, _HEADERS, _DUE_AT, _TTL = (int(attribute) for attribute in Attribute)
 _RAW_BYTE, _PACKED_BYTE = bytes([RAW]), bytes([PACKED])
 _new = tuple.__new__
 unpack_trusted = partial(msgpack.unpackb, strict_map_key=False)
@@ -66,6 +71,14 @@ class Content(NamedTuple):
     body: Any
     key: str | bytes | None = None
     headers: dict[str, Any] | None = None
+    due_at: float | None = None
+    """Not to be handled before: seconds since 1970."""
+    ttl: float | None = None
+    """Not to be handled later than so many seconds after it was sent."""
+    urgent: bool = False
+
+
+_NOTHING: Final = (None, None, None, None, False)
 
 
 def shard_of(key: str | bytes) -> int:
@@ -74,17 +87,28 @@ def shard_of(key: str | bytes) -> int:
     return int.from_bytes(blake2b(raw, digest_size=4, person=b"rvq shard").digest(), "big") % SHARDS
 
 
-def make_record(body: Any, key: str | bytes | None = None, headers: dict[str, Any] | None = None) -> Record:
+def make_record(
+    body: Any,
+    key: str | bytes | None = None,
+    headers: dict[str, Any] | None = None,
+    due_at: float | None = None,
+    ttl: float | None = None,
+    urgent: bool = False,
+) -> Record:
     """Pack one message. Raises BadMessage for what msgpack cannot take and MessageTooLarge over the limit."""
     kind, shard = PACKED, NO_SHARD
-    if key is None and not headers:
+    if key is None and not headers and due_at is None and ttl is None and not urgent:
         if type(body) is bytes:
             kind, data = RAW, body
         else:
             data = pack(body)
     else:
-        kind = RICH
-        data = pack([body, _attributes(key, headers)])
+        kind = RICH if due_at is None else LATER
+        if urgent:
+            if key is not None or due_at is not None:
+                raise BadMessage("a message with a key or a due time has its place already: it cannot be urgent")
+            kind = URGENT
+        data = pack([body, _attributes(key, headers, due_at, ttl)])
         if key is not None:
             shard = shard_of(key)
     if len(data) > MESSAGE_BYTES_MAX:
@@ -140,7 +164,9 @@ def make_records(bodies: list[Any]) -> Records:
     return records
 
 
-def _attributes(key: str | bytes | None, headers: dict[str, Any] | None) -> dict[int, Any]:
+def _attributes(
+    key: str | bytes | None, headers: dict[str, Any] | None, due_at: float | None, ttl: float | None
+) -> dict[int, Any]:
     attributes: dict[int, Any] = {}
     if key is not None:
         if not isinstance(key, (str, bytes)) or not key:
@@ -150,6 +176,11 @@ def _attributes(key: str | bytes | None, headers: dict[str, Any] | None) -> dict
         if not isinstance(headers, dict) or not all(isinstance(name, str) for name in headers):
             raise BadMessage("headers must be a dict whose names are text")
         attributes[_HEADERS] = headers
+    for attribute, seconds in ((_DUE_AT, due_at), (_TTL, ttl)):
+        if seconds is not None:
+            if type(seconds) not in (int, float) or not 0 <= seconds < inf:
+                raise BadMessage(f"{seconds!r} is not a time: give seconds, not negative and not infinite")
+            attributes[attribute] = float(seconds)
     return attributes
 
 
@@ -167,8 +198,8 @@ def pack(body: Any) -> bytes:
 def read_record(kind: int, data: bytes) -> Content:
     """One message from its record. Raises WireError if it cannot be read."""
     if kind == RAW:
-        return _new(Content, (data, None, None))
-    if kind != PACKED and kind != RICH:
+        return _new(Content, (data, *_NOTHING))
+    if kind > URGENT:
         raise WireError(f"a record of the unknown kind {kind}")
     if len(data) > TRUSTED_BYTES:
         _check_lists(data)
@@ -177,8 +208,11 @@ def read_record(kind: int, data: bytes) -> Content:
     except UNREADABLE as error:
         raise WireError("a record is not msgpack") from error
     if kind == PACKED:
-        return _new(Content, (value, None, None))
-    return _read_rich(value)
+        return _new(Content, (value, *_NOTHING))
+    content = _read_rich(value, kind == URGENT)
+    if (content.due_at is not None) != (kind == LATER) or (kind == URGENT and content.key is not None):
+        raise WireError("a record whose attributes are not those of its kind")
+    return content
 
 
 def _unpack(data: bytes) -> Any:
@@ -197,7 +231,7 @@ def _as_key(key: Any) -> Any:
     return tuple(map(_as_key, key)) if type(key) is list else key
 
 
-def _read_rich(value: Any) -> Content:
+def _read_rich(value: Any, urgent: bool) -> Content:
     if type(value) is not list or len(value) != 2 or type(value[1]) is not dict:
         raise WireError("a record of unknown shape")
     body, attributes = value
@@ -206,7 +240,14 @@ def _read_rich(value: Any) -> Content:
         raise WireError("a record with an odd key")
     if headers is not None and (type(headers) is not dict or not all(type(name) is str for name in headers)):
         raise WireError("a record with odd headers")
-    return _new(Content, (body, key, headers))
+    due_at, ttl = attributes.get(_DUE_AT), attributes.get(_TTL)
+    if not _is_time(due_at) or not _is_time(ttl):
+        raise WireError("a record with odd times")
+    return _new(Content, (body, key, headers, due_at, ttl, urgent))
+
+
+def _is_time(value: Any) -> bool:
+    return value is None or (type(value) is float and 0 <= value < inf)
 
 
 def _check_lists(data: bytes) -> None:

@@ -14,7 +14,7 @@ from struct import Struct
 from typing import Any
 
 from rvq.errors import WireError
-from rvq.wire.batch import Batch
+from rvq.wire.batch import HAS_URGENT, Batch
 from rvq.wire.codec import DATA_HEADER, MAGIC, UINT_MAX, read_data_header
 from rvq.wire.fragments import Whole
 from rvq.wire.frames import DataFlag, DataHeader, FrameType
@@ -47,10 +47,12 @@ def read_train(datagram: bytes, size: int) -> Train | None:
             return None
         rows.append(DATA_HEADER.unpack_from(datagram, whole))
     # Hot: by columns and positions. What all have in common is looked at once.
-    magics, kinds, _, counts, tags, stamps, streams, firsts, *_ = zip(*rows, strict=True)
+    magics, kinds, flags, counts, tags, stamps, streams, firsts, *_ = zip(*rows, strict=True)
     many = len(rows)
     first = read_data_header(datagram)
     if magics.count(MAGIC) != many or kinds.count(_DATA) != many or tags.count(first.label_tag) != many:
+        return None
+    if max(flags) >= HAS_URGENT:
         return None
     if stamps.count(first.stamp) != many or streams.count(first.stream) != many:
         return None
@@ -84,6 +86,9 @@ class Train:
         self.stamp = header.stamp
         self.sent_at = header.sent_at
         self.shards = None
+
+    has_urgent = False
+    """A train with urgent messages is split."""
 
     @property
     def last(self) -> int:

@@ -51,6 +51,15 @@ async def take(receiver: rvq.Receiver, count: int) -> list[rvq.Message]:
     return [await soon(anext(receiver)) for _ in range(count)]
 
 
+async def taken(receiver: rvq.Receiver, count: int) -> list[rvq.Message]:
+    """So many messages, each acknowledged: for `ack="manual"`."""
+    messages = []
+    for _ in range(count):
+        messages += await take(receiver, 1)
+        messages[-1].ack()
+    return messages
+
+
 async def bodies(receiver: rvq.Receiver, count: int) -> list[Any]:
     return [message.body for message in await take(receiver, count)]
 

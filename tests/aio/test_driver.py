@@ -14,7 +14,7 @@ import uvloop
 from rvq import aio
 from rvq.aio import driver as driver_module
 from rvq.aio.driver import Driver, Signal
-from rvq.core.machine import Address, Datagram, Route
+from rvq.core.machine import Address, Datagram, Route, Wall
 from rvq.transport.udp import Endpoint
 from tests.aio.ends import on_both_loops, soon, stays, until
 
@@ -24,6 +24,7 @@ class FakeMachine:
 
     def __init__(self) -> None:
         self.deadline = math.inf
+        self.wall = Wall(0.0)
         self.outgoing: list[Datagram] = []
         self.heard: list[tuple[bytes, Address]] = []
         self.woken: list[float] = []

@@ -8,6 +8,7 @@ import socket
 import time
 from collections import defaultdict
 from contextlib import AsyncExitStack
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -26,6 +27,7 @@ from tests.aio.ends import (
     soon,
     stays,
     take,
+    taken,
     until,
 )
 
@@ -640,8 +642,9 @@ def test_an_odd_weight_is_refused(bus: rvq.Bus, weight: Any) -> None:
 def test_odd_labels_and_groups_are_refused(bus: rvq.Bus, name: Any) -> None:
     with pytest.raises(rvq.BadLabel):
         rvq.Receiver(name, bus=bus)
-    with pytest.raises(rvq.BadLabel):
-        rvq.Receiver("work", bus=bus, group=name)
+    if name is not None:  # that is a tap
+        with pytest.raises(rvq.BadLabel):
+            rvq.Receiver("work", bus=bus, group=name)
 
 
 async def test_an_unknown_interface_is_named_with_those_that_exist(port: int) -> None:
@@ -833,3 +836,123 @@ async def test_what_was_asked_past_counts_as_acknowledged_at_once(bus: rvq.Bus) 
             count += 1
             if count == 100:
                 break
+
+
+# --- haste, threads, ledgers ----------------------------------------------------------------------------------------
+
+
+async def test_an_urgent_message_overtakes_what_waits_in_async_for(bus: rvq.Bus) -> None:
+    async with rvq.Sender("work", bus=bus) as sender, rvq.Receiver("work", bus=bus) as receiver:
+        await sender.send_many(range(200))
+        assert await bodies(receiver, 1) == [0]
+        await sender.send("urgent", urgent=True)
+        await until(lambda: receiver.stats.routed == 201)
+        rest = await bodies(receiver, 200)
+        assert rest == ["urgent", *range(1, 200)]
+        receiver.leave()
+        with pytest.raises(StopAsyncIteration):
+            await soon(anext(receiver))
+
+
+async def test_an_urgent_message_overtakes_what_waits_in_batches(bus: rvq.Bus) -> None:
+    async with rvq.Sender("work", bus=bus) as sender, rvq.Receiver("work", bus=bus) as receiver:
+        await sender.send_many(range(50))
+        batches = receiver.batches(max=10)
+        first = await soon(anext(batches))
+        await sender.send_many(["urgent 1", "urgent 2"], urgent=True)
+        await until(lambda: receiver.stats.routed == 52)
+        second = await soon(anext(batches))
+        rest = [message.body for _ in range(4) for message in await soon(anext(batches))]
+        receiver.leave()
+        with pytest.raises(StopAsyncIteration):
+            await soon(anext(batches))
+    assert [message.body for message in first] == list(range(10))
+    assert [message.body for message in second] == ["urgent 1", "urgent 2", *range(10, 18)]
+    assert all(message.urgent == isinstance(message.body, str) for message in second)
+    assert rest == list(range(18, 50))
+
+
+async def test_urgent_messages_that_are_done_before_their_frame_had_its_turn_leave_no_trace(bus: rvq.Bus) -> None:
+    async with rvq.Sender("work", bus=bus) as sender, Worker(bus) as worker:
+        for number in range(50):
+            await sender.send(number)
+            await sender.send(-number, urgent=True)
+        await soon(sender.flush())
+        assert sorted(worker.bodies) == sorted([*range(50), *(-number for number in range(50))])
+
+
+async def test_what_is_to_be_retried_cannot_be_acknowledged_or_rejected_meanwhile(bus: rvq.Bus) -> None:
+    async with rvq.Sender("work", bus=bus) as sender, rvq.Receiver("work", bus=bus, ack="manual") as receiver:
+        await sender.send("job")
+        (message,) = await take(receiver, 1)
+        message.retry(delay=0.05)
+        message.ack()
+        message.reject("no")
+        (again,) = await take(receiver, 1)
+        assert (again.body, again.attempt) == ("job", 2)
+        again.ack()
+        await soon(sender.flush())
+        assert (receiver.stats.acked, receiver.stats.retried, receiver.stats.dead) == (1, 1, 0)
+
+
+async def test_outcomes_may_be_told_from_threads(bus: rvq.Bus) -> None:
+    async with (
+        rvq.Receiver("work.dead", bus=bus, ack="manual") as dead,
+        rvq.Sender("work", bus=bus) as sender,
+        rvq.Receiver("work", bus=bus, ack="manual") as receiver,
+    ):
+        await sender.send_many(["ack", "reject", "retry"])
+        done, bad, later = await take(receiver, 3)
+        await asyncio.to_thread(done.ack)
+        await asyncio.to_thread(bad.reject, "no")
+        await asyncio.to_thread(later.retry, 0.01)
+        (again,) = await take(receiver, 1)
+        await asyncio.to_thread(again.ack)
+        await soon(sender.flush())
+        (letter,) = await taken(dead, 1)
+        assert (again.body, letter.body["body"]) == ("retry", "reject")
+        assert (receiver.stats.acked, receiver.stats.retried, receiver.stats.dead) == (2, 1, 1)
+    await asyncio.to_thread(done.ack)  # after the end it changes nothing
+
+
+async def test_a_transaction_without_a_ledger_is_a_clear_error(bus: rvq.Bus) -> None:
+    async with rvq.Sender("work", bus=bus) as sender, rvq.Receiver("work", bus=bus) as receiver:
+        await sender.send("job")
+        (message,) = await take(receiver, 1)
+        with pytest.raises(rvq.LedgerError, match=r"there is no ledger here: rvq\.consume"):
+            message.transaction()
+        assert not await receiver.is_marked(message)
+        receiver.leave()
+        with pytest.raises(StopAsyncIteration):
+            await soon(anext(receiver))
+
+
+async def test_with_a_ledger_a_message_is_marked_once(bus: rvq.Bus, tmp_path: Path) -> None:
+    async with (
+        rvq.Ledger.sqlite(tmp_path / "work.db") as ledger,
+        rvq.Sender("work", bus=bus) as sender,
+        rvq.Receiver("work", bus=bus, ack="manual", ledger=ledger) as receiver,
+    ):
+        await sender.send("job")
+        (message,) = await take(receiver, 1)
+        assert not await receiver.is_marked(message)
+        async with message.transaction():
+            pass
+        assert await receiver.is_marked(message)
+        with pytest.raises(rvq.AlreadyDone):
+            async with message.transaction():
+                pass
+        message.ack()
+        await soon(sender.flush())
+
+
+async def test_counts_are_kept_by_lane_and_by_shard(bus: rvq.Bus) -> None:
+    async with rvq.Sender("work", bus=bus) as sender, Worker(bus) as worker:
+        for number in range(30):
+            await sender.send(number, key=f"key-{number % 3}")
+        await sender.send("no key")
+        await soon(sender.flush())
+        stats = worker.receiver.stats
+        assert sum(counts.acked for counts in stats.lanes.values()) == stats.acked == 31
+        shards = {message.shard for message in worker.messages if message.key}
+        assert {shard: counts.acked for shard, counts in stats.shards.items()} == dict.fromkeys(shards, 10)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -221,6 +222,22 @@ async def test_flush_waits_until_everything_is_acknowledged(bus: rvq.Bus) -> Non
         got[1].ack()
         await soon(flushing)
         assert sender.undone == 0
+
+
+async def test_it_knows_which_of_them_are_done(bus: rvq.Bus) -> None:
+    sender = rvq.Sender("work", bus=bus)
+    assert not sender.is_done(1)
+    async with sender, rvq.Receiver("work", bus=bus, ack="manual") as receiver:
+        await sender.send_many(range(3))
+        assert not sender.is_done(1)
+        got = sorted(await take(receiver, 3), key=lambda message: message.sequence)
+        got[1].ack()
+        await until(lambda: sender.is_done(2))
+        assert not sender.is_done(1) and not sender.is_done(3)
+        got[0].ack()
+        got[2].ack()
+        await soon(sender.flush())
+        assert sender.is_done(1) and sender.is_done(3) and not sender.is_done(4)
 
 
 async def test_flush_of_nothing_is_over_at_once(bus: rvq.Bus) -> None:
@@ -640,3 +657,121 @@ async def test_a_sender_that_ends_without_a_goodbye_can_be_followed_by_another(b
             await second.send("from the second")
             await soon(second.flush())
     assert worker.bodies == ["from the first", "from the second"]
+
+
+# --- time and haste -------------------------------------------------------------------------------------------------
+
+BAD_WISHES: dict[str, tuple[dict[str, Any], str]] = {
+    "due without a zone": ({"due": datetime(2030, 1, 1)}, "has no time zone"),
+    "due that is no datetime": ({"due": 1893456000}, "is int, not a datetime"),
+    "delay and due": ({"delay": 1, "due": datetime.now(UTC)}, "both say when"),
+    "negative delay": ({"delay": -1}, r"delay=-1 is not a duration"),
+    "delay of NaN": ({"delay": float("nan")}, "delay=nan is not a duration"),
+    "delay True": ({"delay": True}, "delay=True is not a duration"),
+    "delay False": ({"delay": False}, "delay=False is not a duration"),
+    "negative ttl": ({"ttl": -0.5}, r"ttl=-0\.5 is not a duration"),
+    "ttl of NaN": ({"ttl": float("nan")}, "ttl=nan is not a duration"),
+    "ttl True": ({"ttl": True}, "ttl=True is not a duration"),
+    "key that is a number": ({"key": 7}, "key 7 cannot be used: give text or bytes"),
+    "key that is empty": ({"key": ""}, "key '' cannot be used"),
+    "key of a due one": ({"key": 7.5, "delay": 1}, r"key 7\.5 cannot be used"),
+    "urgent with a key": ({"key": "k", "urgent": True}, "cannot be urgent"),
+    "urgent and due": ({"delay": 5, "urgent": True}, "cannot be urgent"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_WISHES)
+async def test_a_wish_that_makes_no_sense_is_refused_and_nothing_is_sent(bus: rvq.Bus, name: str) -> None:
+    wish, words = BAD_WISHES[name]
+    async with rvq.Sender("work", bus=bus) as sender, rvq.Receiver("work", bus=bus) as receiver:
+        with pytest.raises(rvq.BadMessage, match=words):
+            await sender.send("bad", **wish)
+        with pytest.raises(rvq.BadMessage, match=words):
+            await sender.send_many(["bad", "bad"], **wish)
+        assert (sender.undone, sender.stats.inserted) == (0, 0)
+        await sender.send("good")
+        (message,) = await take(receiver, 1)
+        assert (message.body, message.sequence) == ("good", 1)
+        receiver.leave()
+        with pytest.raises(StopAsyncIteration):
+            await soon(anext(receiver))
+
+
+@pytest.mark.parametrize("how", ["send", "send_many"])
+async def test_nothing_is_handled_before_it_is_due_however_many_receivers(bus: rvq.Bus, how: str) -> None:
+    early: list[float] = []
+
+    async def handle(receiver: rvq.Receiver) -> None:
+        async for message in receiver:
+            assert message.due_at is not None
+            early.append(message.due_at - time.time())
+
+    async with AsyncExitStack() as stack:
+        sender = await stack.enter_async_context(rvq.Sender("work", bus=bus))
+        receivers = [await stack.enter_async_context(rvq.Receiver("work", bus=bus)) for _ in range(3)]
+        handling = [asyncio.create_task(handle(receiver)) for receiver in receivers]
+        await until(lambda: sender.tables and len(sender.tables["default"].members) == 3)
+        for number in range(20):
+            if how == "send":
+                await sender.send(number, delay=0.2 + number / 100)
+            else:
+                await sender.send_many([number], due=datetime.now(UTC) + timedelta(seconds=0.2 + number / 100))
+        assert early == []
+        await soon(sender.flush())
+        for receiver in receivers:
+            receiver.leave()
+        await soon(asyncio.gather(*handling))
+    assert len(early) == 20
+    assert max(early) <= 0
+
+
+async def test_a_due_message_whose_receiver_leaves_waits_at_its_heir(bus: rvq.Bus) -> None:
+    async with rvq.Sender("work", bus=bus) as sender:
+        async with rvq.Receiver("work", bus=bus) as leaver:
+            await until(lambda: sender.tables)
+            await sender.send_many(range(10), delay=2.0)
+            waiting = asyncio.create_task(anext(leaver))
+            await until(lambda: leaver.stats.routed == 10)
+            await stays(lambda: not waiting.done(), 0.1)
+            waiting.cancel()
+        async with rvq.Receiver("work", bus=bus) as heir:
+            messages = []
+            for _ in range(10):
+                messages += await take(heir, 1)
+                assert messages[-1].due_at <= time.time()
+            heir.leave()
+            with pytest.raises(StopAsyncIteration):
+                await soon(anext(heir))
+            await soon(sender.flush())
+    assert sorted(message.body for message in messages) == list(range(10))
+
+
+@pytest.mark.parametrize("how", ["send", "send_many"])
+async def test_what_is_over_is_counted_and_done_and_not_handed_out(bus: rvq.Bus, how: str) -> None:
+    async with rvq.Sender("work", bus=bus) as sender, Worker(bus) as worker:
+        await until(lambda: sender.tables)
+        if how == "send":
+            await sender.send("over", ttl=0)
+            await sender.send("over", ttl=0.01, delay=0.05)
+            await sender.send("over", key="k", ttl=0)
+        else:
+            await sender.send_many(["over"] * 3, ttl=0)
+        await sender.send("good", ttl=600)
+        await sender.send("good", key="k")
+        await soon(sender.flush())
+        assert worker.bodies == ["good", "good"]
+        assert worker.receiver.stats.expired == 3
+        assert sum(counts.expired for counts in worker.receiver.stats.lanes.values()) == 3
+        assert sum(counts.expired for counts in worker.receiver.stats.shards.values()) == (how == "send")
+
+
+async def test_a_message_says_when_it_is_due_and_over(bus: rvq.Bus) -> None:
+    due = datetime.now(UTC)
+    async with rvq.Sender("work", bus=bus) as sender, rvq.Receiver("work", bus=bus) as receiver:
+        await sender.send("job", due=due, ttl=60, headers={"trace": "a1"}, key="k")
+        (message,) = await take(receiver, 1)
+        assert (message.due_at, message.ttl, message.urgent) == (due.timestamp(), 60.0, False)
+        assert message.expires_at == message.sent_at + 60.0
+        receiver.leave()
+        with pytest.raises(StopAsyncIteration):
+            await soon(anext(receiver))

@@ -17,15 +17,24 @@ class FakeSender:
 
     def __init__(self, *, done_per_flush: int | None = None, waiting_for: str | None = None) -> None:
         self.sent: list[tuple[str | None, list[Any]]] = []
+        self.options: list[dict[str, Any]] = []
         self.stats = SimpleNamespace(inserted=0)
         self.undone = 0
         self.waiting_for = waiting_for
         self.left_with: type[BaseException] | None = None
         self._done_per_flush = done_per_flush
 
-    async def send_many(self, bodies: Iterable[Any], *, key: str | None = None) -> None:
+    async def send(self, body: Any, *, key: Any = None, **options: Any) -> None:
+        await self.send_many([body], key=key, **options)
+
+    def is_done(self, number: int) -> bool:
+        """The first are done first."""
+        return number <= self.stats.inserted - self.undone
+
+    async def send_many(self, bodies: Iterable[Any], *, key: str | None = None, **options: Any) -> None:
         bodies = list(bodies)
         self.sent.append((key, bodies))
+        self.options.append(options)
         self.stats.inserted += len(bodies)
         self.undone += len(bodies)
 
@@ -56,6 +65,10 @@ class FakeMessage:
         self.body = body
         self.id = f"00000000000000ff-{number}"
         self.attempt = 1
+        self.label = "work"
+        self.key: Any = None
+        self.headers: dict[str, Any] | None = None
+        self.sent_at = 1_000_000_000.0
         self.lost = asyncio.Event()
         self.outcome = ""
         self.delays: list[float] = []
@@ -70,8 +83,8 @@ class FakeMessage:
         self.attempt += 1
         self._receiver.give(self)
 
-    def reject(self, reason: str = "") -> None:
-        self.outcome = f"rejected: {reason}"
+    def bury(self, error: str, *, trace: str = "", attempts: int = 0) -> None:
+        self.outcome = f"buried after {attempts}: {error}"
 
 
 class FakeReceiver:

@@ -26,10 +26,14 @@ def message(body: Any, **facts: Any) -> Message:
         "sender": 255,
         "sequence": 7,
         "sent_at": 1.5,
+        "due_at": None,
+        "ttl": None,
+        "urgent": False,
         "attempt": 1,
         "redelivered": False,
         "receiver_index": 1,
         "lane": 2,
+        "shard": 848,
     }
     return cast(Message, SimpleNamespace(body=body, **(standard | facts)))
 
@@ -149,10 +153,14 @@ def test_with_meta_everything_is_there() -> None:
         "sender": "00000000000000ff",
         "sequence": 7,
         "sent_at": 1.5,
+        "due_at": None,
+        "ttl": None,
+        "urgent": False,
         "attempt": 1,
         "redelivered": False,
         "receiver_index": 1,
         "lane": 2,
+        "shard": 848,
         "body": {"a": 1},
     }
     assert second["sender"] == "f" * 16

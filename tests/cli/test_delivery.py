@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import signal
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
@@ -15,6 +16,7 @@ from rvq.cli.account import Account
 from rvq.cli.bodies import Keyed
 from rvq.cli.command import WrongUse
 from rvq.cli.delivery import PATIENCE_S, Delivery, Teller
+from rvq.cli.dues import Timing
 from rvq.cli.words import Words
 from rvq.errors import BadMessage, NotDelivered
 from tests.cli.fakes import FakeSender, overheard
@@ -89,6 +91,73 @@ async def test_it_gives_up_when_nothing_is_done_and_closes_at_once(setting: Any)
     assert scene.sender.left_with is NotDelivered
     assert (scene.account.sent, scene.account.undone) == (2, 2)
     assert len(scene.words) == 1 and scene.words[0].startswith("rvq-send: gave up: 2 messages not done")
+
+
+async def test_what_was_asked_for_is_sent_along(setting: Any) -> None:
+    scene = setting(FakeSender(), timing=Timing(ttl=9.0, urgent=True))
+    assert await scene.run([("a", [1])]) == 0
+    assert scene.sender.options == [{"ttl": 9.0, "urgent": True}]
+
+
+class Clock:
+    """The time of day, which moves on by `step` whenever somebody waits."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 1_900_000_000.0
+        monkeypatch.setattr("rvq.cli.delivery.time", self)
+
+    def time(self) -> float:
+        return self.now
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+class Slow(FakeSender):
+    """Nothing is done before a time, and every flush takes as long as it may."""
+
+    def __init__(self, clock: Clock, done_at: float) -> None:
+        super().__init__(done_per_flush=0)
+        self._clock, self._done_at = clock, done_at
+
+    async def flush(self, timeout: float | None = None) -> None:
+        assert timeout is not None
+        if self._clock.now >= self._done_at:
+            self.undone = 0
+        else:
+            self._clock.now += max(timeout, 0.001)
+            raise NotDelivered(self.undone)
+
+
+async def test_linger_counts_only_while_something_is_due(setting: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    scene = setting(Slow(clock, clock.now + 89), linger=30, timing=Timing(delay=60))
+    assert await scene.run(plain([1])) == 0
+
+
+async def test_it_gives_up_when_it_was_due_for_as_long_as_linger(setting: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    began = clock.now
+    scene = setting(Slow(clock, math.inf), linger=30, timing=Timing(delay=60))
+    assert await scene.run(plain([1])) == 1
+    assert 89 < clock.now - began < 91
+
+
+async def test_one_that_is_due_does_not_wait_for_those_that_are_not(
+    setting: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch)
+    began = clock.now
+
+    class Moving(Slow):
+        async def send_many(self, bodies: Iterable[Any], **options: Any) -> None:
+            await super().send_many(bodies, **options)
+            clock.now += 50
+
+    scene = setting(Moving(clock, math.inf), linger=30, timing=Timing(delay=60))
+    assert await scene.run(plain([1]), plain([2])) == 1
+    # Due after 60 and 110 s; the first could have been done from 100 s on, where the waiting begins.
+    assert 129 < clock.now - began < 131
 
 
 async def test_without_linger_it_does_not_wait(setting: Any) -> None:

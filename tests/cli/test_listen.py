@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from rvq.cli.listen import main
-from tests.cli.processes import Commands, until
+from tests.cli.processes import Commands, Running, until
 
 
 def numbers(count: int) -> bytes:
@@ -58,6 +58,11 @@ def test_options_that_make_no_sense_are_refused(
         (["work", "--concurrency", "2"], "--concurrency says how commands are run: give --exec too"),
         (["work", "--attempts", "2"], "--attempts says how commands are run: give --exec too"),
         (["work", "--exec", "true", "--meta"], "--meta says what to print"),
+        (["work", "--tap", "--exec", "true"], "--exec is for who handles messages, and --tap only sees them"),
+        (["work", "--tap", "--group", "g"], "--group is for who handles messages"),
+        (["work", "--tap", "--group", "default"], "--group is for who handles messages"),
+        (["work", "--tap", "--weight", "1"], "--weight is for who handles messages"),
+        (["work", "--tap", "--concurrency", "2"], "--concurrency says how commands are run"),
         (["work", "--port", "0"], "port=0 is not a port"),
         (["work", "--interface", "nosuch0"], "no interface 'nosuch0'"),
     ],
@@ -121,6 +126,10 @@ def test_meta_has_everything(commands: Commands) -> None:
         "redelivered": False,
         "receiver_index": 0,
         "lane": 0,
+        "due_at": None,
+        "ttl": None,
+        "urgent": False,
+        "shard": 848,
         "body": "x",
     }
     assert {name: meta[name] for name in wanted} == wanted
@@ -233,6 +242,60 @@ def test_a_slow_reader_is_waited_for_and_the_receiver_stays_a_member(commands: C
     assert len(pipeline.words) == 1, "it never had to say that its place has changed"
 
 
+# --- tapping ---
+
+
+def start_tap(commands: Commands, *arguments: str) -> Running:
+    tap = commands.start("listen", "work", "--tap", *arguments)
+    assert tap.until_said("tapping") == "tapping work: sees everything, owns nothing"
+    return tap
+
+
+def test_a_tap_prints_everything_in_order_and_takes_nothing_from_the_others(commands: Commands) -> None:
+    taps = [start_tap(commands), start_tap(commands)]
+    sharing = [commands.listen(), commands.listen()]
+    for listener in sharing:
+        listener.until_place(2)
+    assert commands.send(data=numbers(1000)).ended() == 0
+    for tap in taps:
+        tap.until_printed(1000)
+        assert [int(line) for line in tap.lines] == list(range(1000))
+    assert sorted(int(line) for listener in sharing for line in listener.lines) == list(range(1000))
+    for tap in taps:
+        tap.interrupt()
+        assert tap.ended() == 0
+    assert [listener.words[-1][-4:] for listener in sharing] == ["of 2", "of 2"]
+
+
+def test_a_tap_tells_what_it_knows_of_each_message(commands: Commands) -> None:
+    tap = start_tap(commands, "--meta", "--count", "1")
+    commands.listen("--group", "g")
+    assert commands.send("--key", "k", "x").ended() == 0
+    assert tap.ended() == 0
+    meta = json.loads(tap.lines[0])
+    wanted = {"key": "k", "label": "work", "group": None, "receiver_index": None, "lane": None, "body": "x"}
+    assert {name: meta[name] for name in wanted} == wanted
+
+
+def test_a_tap_leaves_after_so_many(commands: Commands) -> None:
+    tap = start_tap(commands, "--count", "7")
+    listener = commands.listen()
+    assert commands.send(data=numbers(100)).ended() == 0
+    assert tap.ended() == 0 and [int(line) for line in tap.lines] == list(range(7))
+    listener.until_printed(100)
+
+
+def test_a_tap_leaves_when_it_is_quiet(commands: Commands) -> None:
+    sender = commands.start("send", "work", stdin=subprocess.PIPE)
+    sender.write(numbers(3))
+    sender.end_input()
+    sender.until_said("waiting: ")
+    tap = start_tap(commands, "--idle", "4")
+    commands.listen()
+    assert (sender.ended(), tap.ended()) == (0, 0)
+    assert [int(line) for line in tap.lines] == [0, 1, 2]
+
+
 # --- commands ---
 
 
@@ -254,15 +317,58 @@ def test_a_command_that_fails_is_tried_again(commands: Commands, tmp_path: Path)
     assert commands.send("x").ended() == 0
     assert listener.ended() == 0
     assert (tmp_path / "attempts").read_text().split() == ["1", "2", "3"]
-    assert "exit code 1 at attempt 1, again in 0.2 s" in listener.until_said("attempt 1")
+    assert "exit code 1 at attempt 1, again at once" in listener.until_said("attempt 1")
 
 
-def test_after_enough_attempts_a_message_is_rejected_and_that_is_a_fault(commands: Commands, tmp_path: Path) -> None:
+def test_after_enough_attempts_a_message_is_given_up_and_that_is_a_fault(commands: Commands, tmp_path: Path) -> None:
     listener = commands.listen("--exec", "cat >> all; exit 3", "--attempts", "2", "--count", "1", cwd=tmp_path)
     sender = commands.send("x")
     assert (sender.ended(), listener.ended()) == (0, 1)
     assert (tmp_path / "all").read_text() == "xx"
-    assert re.match(r"rvq-listen: \S+ rejected: exit code 3 at attempt 2", listener.words[-1])
+    assert re.match(
+        r"rvq-listen: \S+: exit code 3, given up after 2 attempts: now on work.dead \(rvq dead ls work\)$",
+        listener.words[-2],
+    )
+    assert re.match(r"rvq-listen: 1 dead letter ends with this process, since nobody took it", listener.words[-1])
+
+
+def test_a_dead_letter_that_somebody_takes_is_not_left(commands: Commands) -> None:
+    taker = commands.start("listen", "work.dead", "--count", "1")
+    taker.until_said(r"index 0 of 1")
+    listener = commands.listen("--exec", "false", "--attempts", "1")
+    assert commands.send("x").ended() == 0
+    assert taker.ended() == 0
+    letter = json.loads(taker.lines[0])
+    assert (letter["body"], letter["error"], letter["attempts"]) == ("x", "exit code 1", 1)
+    listener.interrupt()
+    assert listener.ended() == 1, "it did not do everything"
+    assert not [text for text in listener.words if "ends with this process" in text]
+
+
+def test_a_letter_that_nobody_took_is_a_fault_also_when_it_leaves_at_once(commands: Commands) -> None:
+    listener = commands.listen("--exec", "grep -q bad && exit 1; sleep 60", "--attempts", "1", "--concurrency", "2")
+    sender = commands.start("send", "work", "bad", "good", "--linger", "60")
+    listener.until_said("given up after 1 attempt")
+    listener.interrupt()
+    listener.until_said("once more to leave at once")
+    listener.interrupt()
+    assert listener.ended() == 1
+    assert "1 dead letter ends with this process" in listener.words[-1]
+    sender.interrupt()
+    sender.ended()
+
+
+def test_a_command_that_kills_its_listener_is_given_up_by_another(commands: Commands, tmp_path: Path) -> None:
+    deadly = ("--exec", 'echo "$RVQ_MESSAGE_ATTEMPT" >> tries; kill -9 $PPID', "--attempts", "2")
+    first = commands.listen(*deadly, cwd=tmp_path)
+    sender = commands.start("send", "work", "x", "--linger", "60")
+    assert first.ended() == -signal.SIGKILL
+    second = commands.listen(*deadly, cwd=tmp_path)
+    assert second.ended() == -signal.SIGKILL
+    third = commands.listen(*deadly, "--count", "1", cwd=tmp_path)
+    assert (sender.ended(), third.ended()) == (0, 1)
+    assert "its receiver ended or was cut off at each of 2 attempts, given up" in third.until_said("given up")
+    assert (tmp_path / "tries").read_text().split() == ["1", "2"]
 
 
 def test_concurrency_runs_so_many_at_once(commands: Commands, tmp_path: Path) -> None:

@@ -46,7 +46,12 @@ def counts(sender: Running) -> tuple[int, int, int]:
         (["work", "x", "--linger", "soon"], "--linger: 'soon' is not a number"),
         (["work", "x", "--key", "a", "--key-field", "b"], "not allowed with"),
         (["work", "x", "--key", ""], "--key: is empty"),
-        (["work", "x", "--delay", "5"], "unrecognized arguments: --delay"),
+        (["work", "x", "--delay", "-1"], "--delay: '-1' is less than nothing: give seconds, from 0"),
+        (["work", "x", "--delay", "soon"], "--delay: 'soon' is not a number"),
+        (["work", "x", "--ttl", "0"], "--ttl: '0' is not above 0: give seconds above 0"),
+        (["work", "x", "--due", "tomorrow"], "--due: 'tomorrow' is not a time in ISO 8601"),
+        (["work", "x", "--due", "2030-01-31T18:00:00"], "--due: '2030-01-31T18:00:00' has no time zone"),
+        (["work", "x", "--due", "2030-01-31T18:00:00Z", "--delay", "1"], "not allowed with"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(
@@ -66,6 +71,10 @@ def test_options_that_make_no_sense_are_refused(
         (["w" * 256, "x"], "is 256 bytes long"),
         (["work", "x", "--file", "f"], "TEXT and --file both say what to send"),
         (["work", "x", "--key-field", "user"], "give --json too"),
+        (["work", "x", "--due", "2390-01-31T18:00:00Z"], "due is before 1970 or more than 100 years away"),
+        (["work", "x", "--delay", "1e12"], "delay is before 1970 or more than 100 years away"),
+        (["work", "x", "--delay", "1", "--urgent"], "--delay gives each message its place, and --urgent another"),
+        (["work", "x", "--key", "k", "--urgent"], "--key gives each message its place, and --urgent another"),
         (["work", "--file", "/no/such/file"], "cannot read /no/such/file: No such file or directory"),
         (["work", "--file", "/"], "cannot read /: it is a directory"),
         (["work", "--json", "1", "{"], "TEXT 2 is not JSON"),
@@ -176,6 +185,27 @@ def test_a_rate_is_kept(commands: Commands) -> None:
     assert time.monotonic() - began > 1.8
 
 
+def test_a_delay_is_waited_for_beyond_the_linger_and_said(commands: Commands) -> None:
+    listener = commands.listen("--meta", "--count", "1")
+    sender = commands.start("send", "work", "x", "--delay", "3", "--ttl", "60", "--linger", "0.5")
+    sender.until_said(r"^rvq-send: waiting: what is left is due later, all of it by .*\d\d:\d\d:\d\d$")
+    assert not listener.lines
+    assert (sender.ended(), counts(sender), listener.ended()) == (0, (1, 1, 0), 0)
+    meta = json.loads(listener.lines[0])
+    assert meta["ttl"] == 60 and meta["due_at"] == pytest.approx(meta["sent_at"] + 3, abs=2)
+    assert "gave up" not in "\n".join(sender.words)
+
+
+def test_due_and_urgent_are_sent_along(commands: Commands) -> None:
+    listener = commands.listen("--meta", "--count", "2")
+    assert commands.send("x", "--due", "2001-09-09T03:46:40+02:00").ended() == 0
+    assert commands.send("y", "--urgent").ended() == 0
+    assert listener.ended() == 0
+    first, second = sorted(map(json.loads, listener.lines), key=lambda meta: meta["body"])
+    assert (first["due_at"], first["urgent"], first["ttl"]) == (1_000_000_000, False, None)
+    assert (second["due_at"], second["urgent"]) == (None, True)
+
+
 def test_quiet_says_nothing_when_all_is_well(commands: Commands) -> None:
     commands.listen()
     sender = commands.send("--quiet", "x")
@@ -277,7 +307,7 @@ def test_ctrl_c_while_it_starts_reports_that_nothing_was_sent(
         warnings.simplefilter("ignore", RuntimeWarning)  # a coroutine that nobody ran, when the loop never starts
         assert main(["work", "x"]) == 1
         gc.collect()
-    assert capsys.readouterr().err == "sent 0, done 0, undone 0 in 0.00 s\n"
+    assert re.fullmatch(r"sent 0, done 0, undone 0 in \d+\.\d\d s\n", capsys.readouterr().err)
 
 
 # --- on a terminal ---

@@ -51,6 +51,27 @@ def test_what_makes_no_sense_is_refused_with_what_to_give(kind: Callable[[str], 
         kind(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("2001-09-09T01:46:40Z", 1_000_000_000),
+        ("2001-09-09T03:46:40+02:00", 1_000_000_000),
+        ("2001-09-09 01:46:40.5+00:00", 1_000_000_000.5),
+    ],
+)
+def test_a_moment_is_the_same_for_everybody(text: str, at: float) -> None:
+    assert values.moment(text).timestamp() == at
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [("soon", "is not a time in ISO 8601"), ("2001-09-09T01:46:40", "has no time zone"), ("2001-09-09", "has no time")],
+)
+def test_a_moment_of_which_nobody_knows_when_it_is_is_refused(text: str, why: str) -> None:
+    with pytest.raises(ArgumentTypeError, match=rf"^'{text}' {why}.*: give a day and time with its zone"):
+        values.moment(text)
+
+
 def test_an_empty_text_is_refused() -> None:
     with pytest.raises(ArgumentTypeError, match="is empty"):
         values.filled("")

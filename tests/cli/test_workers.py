@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
+from random import Random
 from typing import Any, cast
 
 import pytest
 
+import rvq
 from rvq.cli.quiet import Quiet
-from rvq.cli.workers import RETRY_S_MAX, Workers, describe, retry_delay
+from rvq.cli.workers import Workers, describe
 from tests.cli.fakes import FakeReceiver, overheard
 
 
@@ -43,12 +45,6 @@ def left(*bodies: Any) -> FakeReceiver:
     return receiver
 
 
-def test_pauses_grow_and_stop_growing() -> None:
-    delays = [retry_delay(attempt) for attempt in range(1, 12)]
-    assert delays[:4] == [0.2, 0.4, 0.8, 1.6]
-    assert delays == sorted(delays) and delays[-1] == RETRY_S_MAX == retry_delay(10**9)
-
-
 def test_exit_codes_are_put_in_words() -> None:
     assert (describe(3), describe(-9), describe(-63)) == ("exit code 3", "killed by SIGKILL", "killed by signal 63")
 
@@ -61,22 +57,49 @@ async def test_exit_code_0_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert (tmp_path / "all").read_bytes() == b'a\n\xff\n{"x":1}\n'
 
 
-async def test_a_failed_one_is_tried_again_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    shop = Shop(FakeReceiver("a"), 'test "$RVQ_MESSAGE_ATTEMPT" = 3', count=1)
+async def test_a_failed_one_is_tried_again_at_once_and_then_as_handlers_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    shop = Shop(FakeReceiver("a"), 'test "$RVQ_MESSAGE_ATTEMPT" = 4', count=1)
+    monkeypatch.setattr(shop.workers, "_random", Random(7))
     await shop.run()
-    assert shop.outcomes == ["done"] and shop.receiver.messages[0].delays == [0.2, 0.4]
+    chance = Random(7)
+    pauses = [rvq.Backoff().pause(attempt, chance) for attempt in (1, 2, 3)]
+    assert shop.outcomes == ["done"] and shop.receiver.messages[0].delays == pauses and pauses[0] == 0
     assert shop.words == [
-        "rvq-listen: 00000000000000ff-1: exit code 1 at attempt 1, again in 0.2 s",
-        "rvq-listen: 00000000000000ff-1: exit code 1 at attempt 2, again in 0.4 s",
+        "rvq-listen: 00000000000000ff-1: exit code 1 at attempt 1, again at once",
+        f"rvq-listen: 00000000000000ff-1: exit code 1 at attempt 2, again in {pauses[1]:.1f} s",
+        f"rvq-listen: 00000000000000ff-1: exit code 1 at attempt 3, again in {pauses[2]:.1f} s",
     ]
 
 
-async def test_after_enough_attempts_it_is_rejected() -> None:
+async def test_after_enough_attempts_it_is_buried_and_said_where() -> None:
     shop = Shop(FakeReceiver("a"), "kill -9 $$", count=1, attempts=2)
     await shop.run()
-    assert shop.outcomes == ["rejected: killed by SIGKILL at attempt 2"] and shop.workers.rejected == 1
-    assert shop.words[-1] == "rvq-listen: 00000000000000ff-1 rejected: killed by SIGKILL at attempt 2"
+    assert shop.outcomes == ["buried after 2: killed by SIGKILL"] and shop.workers.buried == 1
+    assert shop.words[-1] == (
+        "rvq-listen: 00000000000000ff-1: killed by SIGKILL, given up after 2 attempts:"
+        " now on work.dead (rvq dead ls work)"
+    )
+
+
+async def test_one_that_ended_its_processes_often_enough_is_buried_without_a_try(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    receiver = FakeReceiver("ab")
+    receiver.messages[0].attempt = 4
+    receiver.messages[1].attempt = 3
+    shop = Shop(receiver, "cat >> tried", count=2, attempts=3)
+    await shop.run()
+    assert shop.outcomes == ["buried after 3: its receiver ended or was cut off at each of 3 attempts", "done"]
+    assert (tmp_path / "tried").read_text() == "b" and shop.workers.buried == 1
+
+
+async def test_a_dead_letter_that_fails_in_turn_has_nowhere_to_go() -> None:
+    receiver = FakeReceiver("a")
+    receiver.messages[0].label = "work.dead"
+    shop = Shop(receiver, "false", count=1, attempts=1)
+    await shop.run()
+    assert shop.words[-1].endswith("given up after 1 attempt: dropped, since it was a dead letter")
 
 
 async def test_a_command_that_does_not_read_is_fine() -> None:
@@ -157,4 +180,4 @@ async def test_a_command_that_cannot_be_started_is_a_failed_attempt(monkeypatch:
     monkeypatch.setattr(asyncio, "create_subprocess_shell", refuse)
     shop = Shop(FakeReceiver("a"), "true", count=1, attempts=1)
     await shop.run()
-    assert shop.outcomes == ["rejected: could not be run (Resource temporarily unavailable) at attempt 1"]
+    assert shop.outcomes == ["buried after 1: could not be run (Resource temporarily unavailable)"]

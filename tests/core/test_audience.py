@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -53,7 +54,7 @@ class Ears:
             self.counters[id] = self.counters.get(id, 0) + 1
             version = self.announced.get(id, NO_VERSION)
             heard = Heard(STREAM, round(1000 * (now if heard_at is None else heard_at)), stamp, False, orphaned)
-            frame = Alive(id, "work", group, 1, self.counters[id], False, leaving, version, (heard,), ())
+            frame = Alive(id, "work", group, 1, self.counters[id], False, leaving, 0, version, (heard,), ())
             deaf = heard_at is not None and heard_at < 0
             self.audience.hear(now, frame, f"at {id}", None if deaf else heard, lambda counter: counter / 1000)
 
@@ -216,7 +217,7 @@ def test_only_so_many_groups_and_receivers_are_followed() -> None:
 
 def test_a_late_or_repeated_heartbeat_says_nothing(ears: Ears) -> None:
     ear = ears.audience.ears[5]
-    frame = Alive(5, "work", GROUP, 1, ear.counter, False, True, NO_VERSION, (), ())
+    frame = Alive(5, "work", GROUP, 1, ear.counter, False, True, 0, NO_VERSION, (), ())
     assert ears.audience.hear(5.0, frame, "elsewhere", None, lambda counter: 5.0) is None
     assert (ear.heard_at, ear.leaving, ear.address) == (0.0, False, "at 5")
 
@@ -552,3 +553,84 @@ def test_time_that_the_sender_slept_does_not_count_as_waited(lost: Ears) -> None
     assert not stopped(lost, 10.0 + WAIT - 0.01)
     lost.beat(10.0 + WAIT, 6)
     assert stopped(lost, 10.0 + WAIT)
+
+
+# --- shards -------------------------------------------------------------------------------------------------------
+
+MAP = (2, 0, 1, 0) * 256
+
+
+def keyed_ears() -> Ears:
+    """A stream with keys, on a table of 5, 6 and 7 with a map of its own."""
+    ears = Ears()
+    ears.audience.take_keys()
+    ears.announce(replace(table(1, 5, 5, 6, 7), shard_map=MAP))
+    ears.run(0.0, 1.0, 5, 6, 7)
+    assert ears.audience.groups[GROUP].shard_map == MAP
+    return ears
+
+
+def test_without_keys_no_map_is_derived_and_another_one_is_no_switch() -> None:
+    ears = Ears()
+    ears.announce(replace(table(1, 5, 5, 6), shard_map=(0, 1) * 512))
+    ears.run(0.0, 1.0, 5, 6)
+    assert ears.audience.groups[GROUP].shard_map == ()
+    ears.announce(replace(table(2, 5, 5, 6), shard_map=(1, 0) * 512))
+    ears.beat(1.0, 5, 6)
+    assert not ears.settle(1.0)
+    assert ears.audience.groups[GROUP].table.version == Version(2, 5)
+
+
+def test_the_first_key_finds_the_map_of_those_in_force() -> None:
+    ears = Ears()
+    one = replace(table(1, 5, 5, 6, 7), shard_map=MAP)
+    ears.announce(one)
+    ears.run(0.0, 1.0, 5, 6, 7)
+    ears.run(1.0, 3.0, 5, 7)
+    assert ears.members == [5, 7]
+    assert ears.audience.take_keys() == {GROUP: one.shard_map_of((Member(5, 1), Member(7, 1)))}
+    ears.beat(3.0, 5, 7)
+    assert not ears.settle(3.0), "that was stamped with the first key"
+
+
+def test_the_shards_of_one_that_is_struck_out_are_dealt_and_come_back_with_it() -> None:
+    ears = keyed_ears()
+    ears.run(1.0, 3.0, 5, 7)
+    group = ears.audience.groups[GROUP]
+    assert ears.members == [5, 7]
+    assert group.shard_map == group.table.shard_map_of((Member(5, 1), Member(7, 1))) != MAP
+    ears.run(3.0, 5.0, 5, 6, 7)
+    assert ears.members == [5, 6, 7]
+    assert group.shard_map == MAP
+
+
+def test_two_senders_that_strike_out_the_same_ones_have_the_same_map_whatever_came_before() -> None:
+    one, other = keyed_ears(), keyed_ears()
+    one.run(1.0, 5.0, 5, 6)
+    other.run(1.0, 3.0, 6, 7)
+    other.run(3.0, 5.0, 5, 6)
+    assert one.members == other.members == [5, 6]
+    assert one.audience.groups[GROUP].shard_map == other.audience.groups[GROUP].shard_map
+
+
+def test_with_keys_another_map_of_the_same_members_is_a_switch() -> None:
+    """Two sides of a split may have written it: senders on one table must have one map."""
+    ears = keyed_ears()
+    another = tuple(reversed(MAP))
+    ears.announce(replace(table(2, 5, 5, 6, 7), shard_map=another))
+    ears.beat(1.0, 5, 6, 7)
+    assert ears.settle(1.0)
+    assert ears.audience.groups[GROUP].shard_map == another
+    assert not ears.settle(1.0)
+
+
+def test_a_table_that_only_drops_those_who_were_struck_out_moves_nothing_again() -> None:
+    ears = keyed_ears()
+    ears.run(1.0, 3.0, 5, 7)
+    group = ears.audience.groups[GROUP]
+    before = group.table
+    rest = (Member(5, 1), Member(7, 1))
+    ears.announce(Table(Version(2, 5), rest, (), before.shard_map_of(rest)))
+    ears.beat(3.0, 5, 7)
+    assert not ears.settle(3.0)
+    assert group.table.version == Version(2, 5)

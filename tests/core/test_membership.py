@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from rvq import limits
 from rvq.core import membership
 from rvq.core.membership import CALM_S, PAUSE_S_MAX, Membership
-from rvq.core.table import Table, sorted_members
+from rvq.core.shards import draft
+from rvq.core.table import Table, slots_of, sorted_members
 from rvq.timings import Timings
 from rvq.wire.frames import NO_VERSION, Alive, Heard, Member, Version
 
@@ -30,11 +31,17 @@ def alive(
     leaving: bool = False,
     heard: tuple[Heard, ...] = (),
 ) -> Alive:
-    return Alive(id, "work", "default", weight, counter, False, leaving, version, heard, ())
+    return Alive(id, "work", "default", weight, counter, False, leaving, 0, version, heard, ())
 
 
 def table(counter: int, keeper: int, *members: int, draining: tuple[int, ...] = ()) -> Table:
     return Table(Version(counter, keeper), sorted_members(Member(id, 1) for id in members), draining)
+
+
+def bare(written: Table | None) -> Table:
+    """A table without its shard map."""
+    assert written is not None, "no table was written"
+    return replace(written, shard_map=())
 
 
 def ids(written: Table | None) -> list[int]:
@@ -68,7 +75,7 @@ def run(group: Membership, now: float, until: float) -> Table | None:
 def test_one_who_hears_nobody_writes_the_first_table_after_three_heartbeats() -> None:
     group = Membership(5, 2, T, 100.0)
     assert run(group, 100.0, 100.0 + FIRST - 0.001) is None
-    assert run(group, 100.0, 100.0 + FIRST) == Table(Version(1, 5), (Member(5, 2),))
+    assert bare(run(group, 100.0, 100.0 + FIRST)) == Table(Version(1, 5), (Member(5, 2),))
     assert group.is_keeper
 
 
@@ -113,6 +120,109 @@ def test_two_that_wrote_first_tables_at_once_hear_each_other_and_the_lower_write
     assert high.table == low.table
 
 
+# --- shards -------------------------------------------------------------------------------------------------------
+
+
+def moves(before: Table, after: Table) -> int:
+    """Shards that change their member."""
+    old, new = slots_of(before.members), slots_of(after.members)
+    return sum(old[a] != new[b] for a, b in zip(before.shard_map, after.shard_map, strict=True))
+
+
+def test_the_first_table_has_the_first_map() -> None:
+    written = alone().table
+    assert written is not None and written.shard_map == draft(written.members)
+
+
+def test_a_table_moves_shards_from_the_one_before_and_no_more_than_it_must() -> None:
+    group = alone()
+    tables = [group.table]
+    for n in range(1, 6):
+        group.hear(n, alive(100 + n), "b")
+        for m in range(1, n):
+            group.hear(n, alive(100 + m, 1 + n), "b")
+        tables.append(run(group, n, n + 0.9))
+    for before, after in pairwise(tables):
+        assert before is not None and after is not None
+        assert moves(before, after) == 1024 // len(after.members)
+        assert after.shard_map == before.shard_map_of(after.members)
+
+
+def test_one_who_is_there_again_under_a_new_id_gets_what_it_had() -> None:
+    group = alone()
+    for id in (7, 8, 9):
+        group.hear(1.0, alive(id), "b")
+    before = run(group, 1.0, 1.5)
+    group.goodbye(1.6, 8)
+    group.hear(1.6, alive(11), "c")
+    after = run(group, 1.6, 1.9)
+    assert before is not None and after is not None and ids(after) == [5, 7, 9, 11]
+    assert [slots_of(after.members)[slot] for slot in after.shard_map] == [
+        {8: 11}.get(owner, owner) for owner in (slots_of(before.members)[slot] for slot in before.shard_map)
+    ]
+
+
+def test_a_union_follows_from_the_table_of_its_keeper() -> None:
+    """One that hears nobody writes a newer table for itself, and is heard: that must not move everyone's shards."""
+    group = alone()
+    group.hear(1.0, alive(7), "b")
+    before = run(group, 1.0, 1.2)
+    lonely = replace(table(7, 7, 7), shard_map=(0,) * 1024)
+    assert not group.offer(1.3, lonely)
+    group.hear(1.3, alive(7, 2, version=lonely.version), "b")
+    union = run(group, 1.3, 1.6)
+    assert before is not None and union is not None and ids(union) == [5, 7]
+    assert union.shard_map == before.shard_map
+
+
+def test_a_keeper_that_heard_nobody_for_a_while_goes_back_to_the_map_that_it_shared() -> None:
+    group = alone()
+    before = replace(table(2, 5, 5, 7, 9), shard_map=(2, 0, 1, 2) * 255 + (0, 1) * 2)
+    for id in (7, 9):
+        group.hear(1.0, alive(id), "b")
+    assert group.offer(1.0, before)
+    assert ids(run(group, 1.0, 3.0)) == [5]
+    for id in (7, 9):
+        group.hear(3.0, alive(id, 2, version=Version(7, 7)), "b")
+    union = run(group, 3.0, 3.5)
+    assert union is not None and ids(union) == [5, 7, 9]
+    assert union.shard_map == before.shard_map
+
+
+def test_one_that_has_no_table_writes_from_the_newest_that_it_heard() -> None:
+    group = Membership(5, 1, T, 0.0)
+    heard = replace(table(7, 7, 7, 9), shard_map=(1, 1, 1, 0) * 256)
+    group.offer(0.1, heard)
+    group.offer(0.2, replace(table(6, 7, 7, 9), shard_map=(0, 1) * 512))
+    written = run(group, 0.2, 2.0)
+    assert written is not None and written.shard_map == (0,) * 1024
+    group.hear(2.0, alive(7, version=heard.version), "b")
+    group.hear(2.0, alive(9, version=heard.version), "c")
+    written = run(group, 2.0, 2.5)
+    assert written is not None and written.shard_map == heard.shard_map_of(written.members)
+
+
+def test_a_table_that_is_heard_late_is_not_where_shards_are_moved_from() -> None:
+    group = alone()
+    group.hear(1.0, alive(7), "b")
+    before = run(group, 1.0, 1.2)
+    assert before is not None
+    group.offer(1.2, replace(table(1, 7, 5, 7), shard_map=(1, 1, 1, 0) * 256))
+    group.hear(1.3, alive(9), "c")
+    after = run(group, 1.3, 1.6)
+    assert after is not None and after.shard_map == before.shard_map_of(after.members)
+
+
+def test_a_table_without_slots_has_no_map_and_the_next_one_begins_anew() -> None:
+    group = alone()
+    group.leave(1.0)
+    written = run(group, 1.0, 1.5)
+    assert written is not None and (written.members, written.shard_map) == ((), ())
+    group.hear(2.0, alive(7), "b")
+    written = run(group, 2.0, 2.5)
+    assert written is not None and written.shard_map == draft(written.members) == (0,) * 1024
+
+
 # --- joining, dying, leaving --------------------------------------------------------------------------------------
 
 
@@ -121,7 +231,7 @@ def test_a_joiner_is_in_the_table_after_the_group_settled() -> None:
     group.hear(1.0, alive(7, weight=3), "b")
     assert run(group, 1.0, 1.0 + T.settle - 0.001) is None
     written = run(group, 1.0, 1.0 + T.settle)
-    assert written == Table(Version(2, 5), (Member(5, 1), Member(7, 3)))
+    assert bare(written) == Table(Version(2, 5), (Member(5, 1), Member(7, 3)))
 
 
 def test_a_hundred_joiners_make_one_table() -> None:
@@ -167,7 +277,7 @@ def test_when_the_keeper_is_silent_the_next_id_is_the_keeper() -> None:
     group.hear(1.0, alive(9, 2, version=Version(1, 5)), "c")
     written = run(group, 1.0, 0.1 + T.expiry + T.settle)
     assert group.is_keeper
-    assert written == table(2, 7, 7, 9)
+    assert bare(written) == table(2, 7, 7, 9)
 
 
 def test_only_the_keeper_writes() -> None:
@@ -221,9 +331,9 @@ def test_one_who_leaves_drains_until_its_goodbye() -> None:
     group.hear(1.0, alive(7), "b")
     run(group, 1.0, 1.2)
     group.hear(1.3, alive(7, 2, leaving=True, version=group.version), "b")
-    assert run(group, 1.3, 1.4) == table(3, 5, 5, draining=(7,))
+    assert bare(run(group, 1.3, 1.4)) == table(3, 5, 5, draining=(7,))
     group.goodbye(1.5, 7)
-    assert run(group, 1.5, 1.6) == table(4, 5, 5)
+    assert bare(run(group, 1.5, 1.6)) == table(4, 5, 5)
 
 
 def test_one_who_leaves_without_having_been_in_is_in_no_table() -> None:
@@ -235,7 +345,7 @@ def test_one_who_leaves_without_having_been_in_is_in_no_table() -> None:
 def test_one_who_leaves_with_another_table_than_mine_drains() -> None:
     group = alone()
     group.hear(1.0, alive(7, leaving=True, version=Version(1, 7)), "b")
-    assert run(group, 1.0, 1.5) == table(2, 5, 5, draining=(7,))
+    assert bare(run(group, 1.0, 1.5)) == table(2, 5, 5, draining=(7,))
 
 
 def test_a_keeper_that_leaves_hands_over_to_one_that_stays() -> None:
@@ -251,20 +361,20 @@ def test_a_keeper_that_leaves_hands_over_to_one_that_stays() -> None:
     other.hear(1.2, alive(5, version=Version(2, 5)), "a")
     other.offer(1.2, table(2, 5, 5, 7))
     other.hear(1.3, alive(5, 2, leaving=True, version=Version(2, 5)), "a")
-    assert run(other, 1.3, 1.5) == table(3, 7, 7, draining=(5,))
+    assert bare(run(other, 1.3, 1.5)) == table(3, 7, 7, draining=(5,))
 
 
 def test_a_leaver_that_alone_has_a_table_still_lets_a_joiner_in() -> None:
     group = alone(5)
     group.leave(1.0)
     group.hear(1.1, alive(7), "b")
-    assert run(group, 1.0, 1.5) == table(2, 5, 7, draining=(5,))
+    assert bare(run(group, 1.0, 1.5)) == table(2, 5, 7, draining=(5,))
 
 
 def test_when_all_leave_the_last_table_has_only_draining_ones() -> None:
     group = alone(5)
     group.leave(1.0)
-    assert run(group, 1.0, 1.5) == table(2, 5, draining=(5,))
+    assert bare(run(group, 1.0, 1.5)) == table(2, 5, draining=(5,))
 
 
 def test_a_changed_weight_makes_a_new_table() -> None:
@@ -316,7 +426,7 @@ def test_one_who_drains_in_a_table_is_in_it() -> None:
 def test_a_keeper_that_hears_of_a_newer_table_without_it_writes_the_union() -> None:
     group = alone(5)
     group.hear(1.0, alive(7, version=Version(8, 7)), "b")
-    assert run(group, 1.0, 1.2) == table(9, 5, 5, 7)
+    assert bare(run(group, 1.0, 1.2)) == table(9, 5, 5, 7)
 
 
 def test_a_keeper_whose_member_went_on_without_it_writes_a_table_that_is_newer_still() -> None:
@@ -324,7 +434,7 @@ def test_a_keeper_whose_member_went_on_without_it_writes_a_table_that_is_newer_s
     group.hear(1.0, alive(7), "b")
     run(group, 1.0, 1.2)
     group.hear(1.3, alive(7, 2, version=Version(3, 7)), "b")  # it took me for dead
-    assert run(group, 1.3, 1.5) == table(4, 5, 5, 7)
+    assert bare(run(group, 1.3, 1.5)) == table(4, 5, 5, 7)
 
 
 def test_the_first_who_has_the_table_sends_it_to_those_who_lag() -> None:
@@ -522,7 +632,7 @@ def test_whoever_comes_and_goes_all_who_stay_soon_have_one_table_of_them_all(
 def test_a_keeper_that_hears_nobody_does_not_keep_others_from_a_table_for_ever() -> None:
     """The lowest id is heard, and writes tables of itself alone: those behind it write in its place, late."""
     mine = Membership(20, 1, Timings(), 0.0)
-    deaf = Alive(10, "work", "default", 1, 0, False, False, Version(1, 10), (), ())
+    deaf = Alive(10, "work", "default", 1, 0, False, False, 0, Version(1, 10), (), ())
     written, now, counter = None, 0.0, 0
     while written is None and now < 60.0:
         now += 0.2

@@ -9,10 +9,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from rvq.core.progress import GroupDone, SegmentDone
-from rvq.core.table import lane_of_shard
+from rvq.core.progress import GroupDone, SegmentDone, common_runs
+from rvq.core.shards import ShardMap, draft
 from rvq.limits import REPORT_RANGES_MAX
-from rvq.wire.frames import LaneKey, LaneProgress, Member
+from rvq.wire.frames import LaneAnswer, LaneProgress, LaneQuestion, Member
 from rvq.wire.records import NO_SHARD
 
 
@@ -34,6 +34,10 @@ def two() -> GroupDone:
 
 def report(slot: int, floor: int, *runs: int, stamp: int = 1) -> LaneProgress:
     return LaneProgress(stamp, slot, floor, runs)
+
+
+def answer(slot: int, floor: int, *runs: int, stamp: int = 1, whole: bool = True) -> LaneAnswer:
+    return LaneAnswer(stamp, slot, 1, floor, runs, whole)
 
 
 def test_at_first_nothing_is_done(two: GroupDone) -> None:
@@ -80,7 +84,7 @@ def test_what_is_done_above_the_floor_counts_when_the_gap_closes(two: GroupDone)
 def test_facts_are_only_added(two: GroupDone) -> None:
     two.merge(report(1, 9), 10)
     assert not two.merge(report(1, 3), 10)
-    assert two.progress(LaneKey(1, 1)) == report(1, 10), "10 is the other lane's"
+    assert two.answer(LaneQuestion(1, 1, 1, 0)) == answer(1, 10), "10 is the other lane's"
 
 
 def test_an_empty_report_does_not_mean_all_done(two: GroupDone) -> None:
@@ -141,15 +145,15 @@ def test_a_segment_without_messages_is_closed_at_once() -> None:
 
 def test_a_closed_segment_has_no_progress_to_tell(two: GroupDone) -> None:
     two.switch(2, 1, False, members(5))
-    assert two.progress(LaneKey(1, 0)) is None
-    assert two.progress(LaneKey(2, 1)) is None
-    assert two.progress(LaneKey(2, 0)) == report(0, 0, stamp=2)
+    assert two.answer(LaneQuestion(1, 0, 1, 0)) is None
+    assert two.answer(LaneQuestion(2, 1, 1, 0)) is None
+    assert two.answer(LaneQuestion(2, 0, 1, 0)) == answer(0, 0, stamp=2)
 
 
 def test_progress_that_is_told_has_a_bounded_number_of_runs(two: GroupDone) -> None:
     for n in range(1, REPORT_RANGES_MAX + 20):
         two.merge(report(0, 0, 4 * n, 4 * n), 10_000)
-    told = two.progress(LaneKey(1, 0))
+    told = two.answer(LaneQuestion(1, 0, 1, 0))
     assert told is not None and len(told.runs) == 2 * REPORT_RANGES_MAX
 
 
@@ -164,8 +168,8 @@ def test_with_keys_a_lane_passes_over_nothing_that_it_did_not_report() -> None:
 
 
 def test_with_keys_the_lane_of_a_message_is_that_of_its_shard() -> None:
-    segment = SegmentDone(1, 1, True, members(5, 6, 7))
-    slots = lane_of_shard(members(5, 6, 7))
+    slots = tuple(reversed(draft(members(5, 6, 7))))
+    segment = SegmentDone(1, 1, True, members(5, 6, 7), slots)
     assert segment.slot_of(8, lambda sequence: 77) == slots[77]
     assert segment.slot_of(8, no_keys) == 8 % 3
 
@@ -179,12 +183,13 @@ class ModelSegment:
     at: int
     keyed: bool
     members: tuple[Member, ...]
+    shard_map: ShardMap = ()
     end: int | None = None
     done: set[int] = field(default_factory=set)
 
     def slot_of(self, sequence: int, shard: int) -> int:
         slots = sum(member.weight for member in self.members)
-        return lane_of_shard(self.members)[shard] if self.keyed and shard != NO_SHARD else sequence % slots
+        return self.shard_map[shard] if self.keyed and shard != NO_SHARD else sequence % slots
 
 
 class AgainstBruteForce(RuleBasedStateMachine):
@@ -210,8 +215,9 @@ class AgainstBruteForce(RuleBasedStateMachine):
         if self.segments:
             self.segments[-1].end = self.last
         stamp = len(self.segments) + 1
-        self.segments.append(ModelSegment(stamp, self.last + 1, self.keyed, chosen))
-        self.group.switch(stamp, self.last + 1, self.keyed, chosen)
+        shard_map = draft(chosen) if self.keyed else ()
+        self.segments.append(ModelSegment(stamp, self.last + 1, self.keyed, chosen, shard_map))
+        self.group.switch(stamp, self.last + 1, self.keyed, chosen, shard_map)
 
     @precondition(lambda self: not self.keyed)
     @rule()
@@ -288,3 +294,55 @@ class AgainstBruteForce(RuleBasedStateMachine):
 
 TestAgainstBruteForce = AgainstBruteForce.TestCase
 TestAgainstBruteForce.settings = settings(max_examples=80, stateful_step_count=25, deadline=None)
+
+
+# --- answers in parts, and what is done above the floor ------------------------------------------------------------
+
+
+def test_an_answer_in_parts_ends_and_tells_everything(two: GroupDone) -> None:
+    firsts = [4 * n for n in range(1, 3 * REPORT_RANGES_MAX + 20)]
+    for first in firsts:
+        two.merge(report(0, 0, first, first), 10_000)
+    after, known = 0, []
+    for _ in range(4):
+        told = two.answer(LaneQuestion(1, 0, 1, after))
+        assert told is not None and (told.whole or len(told.runs) == 2 * REPORT_RANGES_MAX)
+        known += told.runs[::2]
+        if told.whole:
+            break
+        after = told.runs[-2]
+    assert told is not None and told.whole
+    assert known == firsts
+
+
+def test_what_several_have_in_common_is_what_each_has() -> None:
+    assert common_runs([[(1, 10), (20, 30)]]) == [(1, 10), (20, 30)]
+    assert common_runs([[(1, 10), (20, 30)], [(5, 22), (29, 40)]]) == [(5, 10), (20, 22), (29, 30)]
+    assert common_runs([[(1, 10)], [], [(1, 10)]]) == []
+
+
+def test_frames_behind_an_undone_message_are_done_if_every_lane_says_so(two: GroupDone) -> None:
+    two.merge(report(0, 0, 4, 20), 30)
+    assert two.done_runs(30) == []
+    two.merge(report(1, 0, 5, 9, 13, 30), 30)
+    assert two.done_runs(30) == [(5, 9), (13, 20)]
+    two.switch(2, 31, False, members(5))
+    two.merge(report(0, 30, 35, 40, stamp=2), 40)
+    assert two.done_runs(40) == [(5, 9), (13, 20), (35, 40)]
+    assert two.done_runs(37) == [(5, 9), (13, 20), (35, 37)]
+
+
+def test_a_group_says_where_its_open_segments_begin(two: GroupDone) -> None:
+    assert not two.has_older
+    two.switch(4, 7, False, members(5))
+    assert two.has_older
+    assert two.starts == [(1, 1), (4, 7)]
+
+
+def test_the_lane_of_a_message_is_found_while_its_segment_is_open(two: GroupDone) -> None:
+    two.switch(2, 7, False, members(5))
+    assert two.lane_of(3, no_keys) == (1, 1)
+    assert two.lane_of(8, no_keys) == (2, 0)
+    two.merge(report(0, 6), 10)
+    two.merge(report(1, 6), 10)
+    assert two.lane_of(3, no_keys) is None

@@ -37,7 +37,7 @@ from rvq.wire.frames import (
     GroupStamp,
     GroupState,
     Heard,
-    LaneProgress,
+    LaneAnswer,
     Member,
     Nak,
     Progress,
@@ -45,6 +45,7 @@ from rvq.wire.frames import (
     SenderGoodbye,
     Stamp,
     TableFrame,
+    Tried,
     Version,
     label_tag,
 )
@@ -89,6 +90,7 @@ class Pump:
         return machine
 
     def receiver(self, id: int, *, group: str = GROUP, weight: int = 1, **options: Any) -> ReceiverMachine:
+        options.setdefault("wall_offset", 1e9)
         machine = ReceiverMachine(
             LABEL, id, group=group, weight=weight, timings=T, random=Random(id), now=self.now, **options
         )
@@ -696,7 +698,7 @@ def test_a_sender_that_lacks_the_table_gets_it(pump: Pump) -> None:
     _, receiver = with_messages(pump)
     ((target, datagram),) = hear(receiver, pump.now, AskTable(9, GROUP, Version(1, 5)), "the asker")
     assert target == "the asker"
-    assert decode_control(datagram) == TableFrame(5, LABEL, GROUP, Version(1, 5), (Member(5, 1),), ())
+    assert decode_control(datagram) == TableFrame(5, LABEL, GROUP, Version(1, 5), (Member(5, 1),), (), (0,) * 1024)
     assert hear(receiver, pump.now, AskTable(9, "other", Version(1, 5))) == []
 
 
@@ -720,7 +722,7 @@ def test_one_nak_is_answered_with_a_bounded_number_of_bytes(pump: Pump) -> None:
 def test_a_hello_is_answered_at_once_by_the_keeper_and_not_by_all(pump: Pump) -> None:
     five, six = pump.receivers(5, 6)
     pump.run(LATE + 0.07)
-    hello = Alive(9, LABEL, GROUP, 1, 1, True, False, NO_VERSION, (), ())
+    hello = Alive(9, LABEL, GROUP, 1, 1, True, False, 0, NO_VERSION, (), ())
     hear(five, pump.now, hello)
     hear(six, pump.now, hello)
     assert five.next_deadline() <= pump.now + 0.006
@@ -753,7 +755,7 @@ def test_frames_of_other_labels_and_groups_are_ignored_and_not_counted(pump: Pum
     records = Records.of([make_record("x")])
     receiver.receive(pump.now, encode_batch(Stamped(other, 1, SENDER, 2, 0.0, 0, 0), records), "x")
     hear(receiver, pump.now, TableFrame(1, LABEL, "audit", Version(9, 1), (Member(5, 1),), ()))
-    hear(receiver, pump.now, Alive(1, LABEL, "audit", 1, 1, True, False, NO_VERSION, (), ()))
+    hear(receiver, pump.now, Alive(1, LABEL, "audit", 1, 1, True, False, 0, NO_VERSION, (), ()))
     hear(receiver, pump.now, Goodbye(5, LABEL, "audit"))
     assert set(receiver.streams) == {SENDER}
     assert receiver.table is not None and receiver.table.version == (1, 5)
@@ -825,13 +827,13 @@ def real_frames() -> list[bytes]:
     entry = GroupStamp(GROUP, 2, 4, Version(2, 5), members, (7,), (), (8,))
     frames: Iterable[Control] = (
         SenderAlive(
-            SENDER, LABEL, 99, True, 7, 900, 1, 2, (GroupState(GROUP, Version(2, 5), 1, False),), (Echo(5, 3),)
+            SENDER, LABEL, 99, True, 7, 900, 1, 2, (GroupState(GROUP, Version(2, 5), 1, False, ()),), (Echo(5, 3),)
         ),
         SenderAlive(0xB, LABEL, 1, True, 0, 0, 1, 0, (), ()),
         Stamp(SENDER, LABEL, 2, 4, False, (entry,)),
         Stamp(SENDER, LABEL, 3, 6, True, (entry._replace(since=3, at=6, members=(Member(5, 1),)),)),
-        Progress(SENDER, 12345, (LaneProgress(1, 0, 2, (4, 5)),)),
-        Alive(6, LABEL, GROUP, 1, 7, True, False, Version(2, 5), (Heard(SENDER, 9, 1, True, True),), ()),
+        Progress(SENDER, 12345, (LaneAnswer(1, 0, 1, 2, (4, 5), True),), (Tried(3, 1, 6),)),
+        Alive(6, LABEL, GROUP, 1, 7, True, False, 0, Version(2, 5), (Heard(SENDER, 9, 1, True, True),), ()),
         TableFrame(5, LABEL, GROUP, Version(7, 5), members, (9,)),
         Goodbye(6, LABEL, GROUP),
         AskTable(SENDER, GROUP, Version(1, 5)),
@@ -995,3 +997,125 @@ def test_a_datagram_that_only_looks_like_a_train_is_read_frame_by_frame(pump: Pu
     five.receive(pump.now, bytes(3000), SENDER, 100)
     assert five.stats.bad_frames == before + 31
     five.check_invariants()
+
+
+# --- times, urgency, tries ----------------------------------------------------------------------------------------
+
+
+def submit(pump: Pump, sender: SenderMachine, body: Any, **how: Any) -> None:
+    sender.submit(pump.now, body, **how)
+    sender.flush(pump.now)
+    pump.deliver()
+
+
+def test_a_delayed_message_is_handled_when_it_is_due_and_others_do_not_wait_for_it(pump: Pump) -> None:
+    sender, receiver = with_messages(pump, "first")
+    submit(pump, sender, "later", delay=3.0)
+    submit(pump, sender, "now")
+    due = pump.now + 3.0
+    assert handle(pump, receiver) == ["first", "now"]
+    pump.run(due - 0.01)
+    assert handle(pump, receiver) == []
+    pump.run(due)
+    assert handle(pump, receiver) == ["later"]
+    pump.run(due + 0.5)
+    assert sender.all_done
+
+
+def test_whoever_inherits_a_delayed_message_waits_for_the_same_moment(pump: Pump) -> None:
+    sender = pump.sender()
+    five, six = pump.receivers(5, 6)
+    pump.run(LATE)
+    for number in range(6):
+        submit(pump, sender, number, delay=8.0)
+    due = pump.now + 8.0
+    assert [handle(pump, one) for one in (five, six)] == [[], []]
+    pump.kill(6)
+    assert all_of(work_on(pump, due - 0.1, five)) == []
+    assert all_of(work_on(pump, due + 0.5, five)) == list(range(6))
+    pump.run(pump.now + 0.5)
+    assert sender.all_done
+
+
+def test_an_urgent_message_goes_before_those_of_other_streams_too(pump: Pump) -> None:
+    _, receiver = with_messages(pump, "a", "b")
+    other = pump.sender(0xB)
+    pump.run(pump.now + 2.0)
+    submit(pump, other, "c")
+    submit(pump, other, "!", urgent=True)
+    assert receiver.has_urgent
+    assert handle(pump, receiver, 1) == ["!"]
+    assert not receiver.has_urgent
+    assert all_of({5: handle(pump, receiver)}) == ["a", "b", "c"]
+
+
+def test_who_kills_its_receiver_is_counted_by_the_heir(pump: Pump) -> None:
+    sender = pump.sender()
+    five, six = pump.receiver(5, tracked=True), pump.receiver(6, tracked=True)
+    pump.run(LATE)
+    pump.send(sender, *range(8))
+    (poison,) = six.take(pump.now, 1)
+    pump.deliver()
+    pump.kill(6)
+    attempts = {}
+    while pump.now < LATE + 8.0:
+        pump.run(pump.now + 0.05)
+        for message in five.take(pump.now, 9):
+            attempts[message.sequence] = message.attempt
+            if message.sequence == poison.sequence:
+                assert five.first_owner(message) == 6
+            five.acknowledge(pump.now, message)
+    assert attempts.pop(poison.sequence) == 2
+    assert len(attempts) == 7 and set(attempts.values()) == {1}
+
+
+def test_one_that_hands_back_thousands_of_holes_still_gets_away(pump: Pump) -> None:
+    """Every second message waits for an hour. The sender must know of all that are done before it leaves."""
+    sender, receiver = with_messages(pump)
+    for number in range(3000):
+        sender.submit(pump.now, number, delay=3600.0 if number % 2 else None)
+    sender.flush(pump.now)
+    pump.deliver()
+    pump.run(pump.now + 0.1)
+    assert len(handle(pump, receiver, 9999)) == 1500
+    receiver.leave(pump.now, drain=False)
+    pump.run(pump.now + 3.0)
+    assert receiver.left
+    assert sender.undone == 1500
+
+
+def test_a_key_goes_on_after_two_switches_while_a_delayed_message_keeps_the_first_segment_open(pump: Pump) -> None:
+    sender = pump.sender()
+    five = pump.receiver(5)
+    pump.run(LATE)
+    submit(pump, sender, "later", key="z", delay=3600.0)
+    receivers = [five]
+    for id in (6, 7):
+        for number in range(20):
+            submit(pump, sender, number, key=f"key {number}")
+        receivers.append(pump.receiver(id))
+        pump.run(pump.now + 1.5)
+    for number in range(20):
+        submit(pump, sender, number, key=f"key {number}")
+    handled = work_on(pump, pump.now + 3.0, *receivers)
+    assert sorted(all_of(handled)) == sorted([*range(20)] * 3)
+    assert sender.undone == 1
+
+
+def test_one_whose_group_was_given_up_while_it_was_cut_off_begins_anew(pump: Pump) -> None:
+    sender = pump.sender(hold=3.0)
+    five, eight = pump.receiver(5), pump.receiver(8, group="other")
+    pump.run(LATE)
+    submit(pump, sender, "later", delay=3600.0)
+    pump.send(sender, "a")
+    assert handle(pump, eight) == ["a"], "and the other one keeps its first stamp open"
+    pump.cut((SENDER, 5), (5, SENDER))
+    pump.run(pump.now + 6.0)
+    assert sender.stats.lost == 2
+    pump.drop = lambda source, to, datagram: False
+    pump.run(pump.now + 4.0)
+    pump.send(sender, "b")
+    assert (handle(pump, five), handle(pump, eight)) == (["b"], ["b"])
+    five.leave(pump.now)
+    pump.run(pump.now + 3.0)
+    assert five.left, "nothing of before holds it"

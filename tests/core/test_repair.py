@@ -205,3 +205,53 @@ def test_the_frames_found_are_those_kept_that_have_any_of_the_sequences(
     first = data.draw(st.integers(max(1, last - 20), last + 2))
     to = data.draw(st.integers(first, last + 5))
     assert spans(frames, first, to) == [span for span in kept if span[0] <= to and span[1] >= first]
+
+
+# --- released behind one that is not done -------------------------------------------------------------------------
+
+
+def some_frames() -> SentFrames:
+    frames = SentFrames()
+    for first in range(1, 51, 10):
+        frames.add(SentFrame(first, first + 9, (bytes(first),), 100, None))
+    return frames
+
+
+def test_a_frame_that_is_done_behind_one_that_is_not_keeps_its_place_and_no_bytes() -> None:
+    frames = some_frames()
+    frames.release_run(11, 30)
+    assert frames.bytes == 300
+    assert [frame.datagrams == () for frame in frames] == [False, True, True, False, False]
+    assert [frame.first for frame in frames.overlapping(15, 35)] == [11, 21, 31]
+    frames.check_invariants()
+
+
+def test_a_frame_of_which_only_a_part_is_done_is_kept() -> None:
+    frames = some_frames()
+    frames.release_run(12, 29)
+    assert frames.bytes == 500
+    frames.release_run(8, 21)
+    assert frames.bytes == 400
+    frames.check_invariants()
+
+
+def test_a_frame_is_released_once() -> None:
+    frames = some_frames()
+    for _ in range(2):
+        frames.release_run(11, 20)
+    assert frames.bytes == 400
+    frames.release(30)
+    assert frames.bytes == 200
+    frames.release_run(1, 50)
+    assert frames.bytes == 0
+    frames.check_invariants()
+
+
+def test_gaps_that_are_followed_already_are_found_wherever_they_are() -> None:
+    gaps = Gaps(Random(1))
+    for first in (10, 30, 50):
+        gaps.note(0.0, first, first + 4)
+    gaps.note(0.0, 32, 60)
+    gaps.note(0.0, 1, 12)
+    gaps.check_invariants()
+    assert gaps.due(1.0) == (1, 9, 10, 14, 30, 34, 35, 49, 50, 54, 55, 60)

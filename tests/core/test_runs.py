@@ -137,3 +137,43 @@ class AgainstASet(RuleBasedStateMachine):
 
 TestAgainstASet = AgainstASet.TestCase
 TestAgainstASet.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+
+
+def some_runs() -> DoneRuns:
+    runs = DoneRuns(10)
+    runs.merge(0, (20, 25, 30, 30, 40, 49))
+    return runs
+
+
+def test_runs_above_a_sequence_come_in_parts_and_the_last_part_says_so() -> None:
+    runs = some_runs()
+    assert runs.above(0, 2) == ((20, 25, 30, 30), False)
+    assert runs.above(30, 2) == ((40, 49), True)
+    assert runs.above(0, 3) == ((20, 25, 30, 30, 40, 49), True)
+    assert runs.above(40, 2) == ((), True)
+
+
+def test_where_runs_begin_and_what_run_a_sequence_is_in() -> None:
+    runs = some_runs()
+    assert runs.runs_from(0, 2) == [20, 30]
+    assert runs.runs_from(21, 9) == [30, 40]
+    assert runs.run_with(20) == runs.run_with(25) == (20, 25)
+    assert runs.run_with(26) == runs.run_with(5) == runs.run_with(99) == ()
+    assert len(runs) == 3
+
+
+@given(
+    st.integers(0, 20),
+    st.lists(st.tuples(st.integers(1, 40), st.integers(0, 6)), max_size=8),
+    st.integers(1, 45),
+    st.integers(0, 20),
+)
+def test_what_is_not_within_is_what_nobody_covers(
+    floor: int, spans: list[tuple[int, int]], first: int, length: int
+) -> None:
+    runs = DoneRuns(floor)
+    for begin, more in spans:
+        runs.merge(0, (begin, begin + more))
+    last = first + length
+    missing = [q for a, b in runs.not_within(first, last) for q in range(a, b + 1)]
+    assert missing == [q for q in range(first, last + 1) if not runs.covers(q)]

@@ -12,9 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rvq import limits
+from rvq.core.end import PROMPT_S
 from rvq.core.flow import WINDOW_BYTES_FIRST
+from rvq.core.gates import ALL, numbers_to_bits
 from rvq.core.machine import Address, Route, Target
-from rvq.core.sender import ECHOES_PER_FRAME, MANY_ASK_S, TAIL_S, SenderMachine
+from rvq.core.sender import ECHOES_PER_FRAME, MANY_ASK_S, PROGRESS_FRAMES_MAX, TAIL_S, SenderMachine
+from rvq.core.shards import deal
 from rvq.errors import BadMessage, Closed, MessageTooLarge
 from rvq.timings import Timings
 from rvq.wire.batch import read_batch
@@ -30,11 +33,14 @@ from rvq.wire.frames import (
     Echo,
     FrameType,
     Goodbye,
+    HandOver,
     Heard,
-    LaneKey,
+    LaneAnswer,
     LaneProgress,
+    LaneQuestion,
     Member,
     MissingParts,
+    Moved,
     Nak,
     Progress,
     Report,
@@ -44,10 +50,11 @@ from rvq.wire.frames import (
     Stamp,
     StreamReport,
     TableFrame,
+    Tried,
     Version,
     label_tag,
 )
-from rvq.wire.records import make_records
+from rvq.wire.records import make_records, shard_of
 
 T = Timings()
 ME = 0xABC
@@ -151,7 +158,7 @@ class Bench:
             heard = () if deaf else (Heard(ME, self.beat, known, silent, orphaned),)
             reports = (StreamReport(ME, taken, window, lanes),) if lanes or taken else ()
             version = self.versions.get(id, NO_VERSION)
-            self.hear(Alive(id, LABEL, group, 1, counter, counter == 1, leaving, version, heard, reports))
+            self.hear(Alive(id, LABEL, group, 1, counter, counter == 1, leaving, 0, version, heard, reports))
 
     def report(self, id: int, *lanes: LaneProgress, taken: int = 10**9, window: int = 10**6) -> None:
         self.hear(Report(id, StreamReport(ME, taken, window, lanes)))
@@ -159,7 +166,7 @@ class Bench:
     def nak(self, id: int, *runs: int, parts: tuple[MissingParts, ...] = ()) -> None:
         self.hear(Nak(id, ME, runs, parts))
 
-    def ask(self, id: int, *lanes: LaneKey, group: str = GROUP) -> list[Progress]:
+    def ask(self, id: int, *lanes: LaneQuestion, group: str = GROUP) -> list[Progress]:
         """The answer to an heir."""
         self.forget()
         self.hear(AskProgress(id, ME, group, 77, lanes))
@@ -214,6 +221,10 @@ def bench() -> Bench:
 
 def done(slot: int, floor: int, *runs: int, stamp: int = 1) -> LaneProgress:
     return LaneProgress(stamp, slot, floor, runs)
+
+
+def answer(slot: int, floor: int, *runs: int, stamp: int = 1, whole: bool = True) -> LaneAnswer:
+    return LaneAnswer(stamp, slot, 1, floor, runs, whole)
 
 
 # --- from hello to done -------------------------------------------------------------------------------------------
@@ -381,8 +392,9 @@ def test_each_group_gets_every_message_once() -> None:
     bench.report(5, done(0, 1))
     assert not bench.machine.all_done
     assert bench.machine.is_done(GROUP, 1) and not bench.machine.is_done("audit", 1)
+    assert not bench.machine.is_done_by_all(1)
     bench.report(9, done(0, 1, stamp=2))
-    assert bench.machine.all_done
+    assert bench.machine.all_done and bench.machine.is_done_by_all(1) and not bench.machine.is_done_by_all(2)
 
 
 # --- batching -----------------------------------------------------------------------------------------------------
@@ -448,6 +460,24 @@ def test_the_first_key_switches_the_stream_to_keys(bench: Bench) -> None:
 
 
 # --- who is in force ----------------------------------------------------------------------------------------------
+
+
+def test_stamps_with_keys_carry_the_shard_map_of_their_members(bench: Bench) -> None:
+    bench.send("plain")
+    shard_map = (2, 0, 1, 0) * 256
+    bench.forget()
+    members = (Member(5, 1), Member(6, 1), Member(7, 1))
+    bench.hear(TableFrame(5, LABEL, GROUP, Version(2, 5), members, (), shard_map))
+    bench.versions |= dict.fromkeys((5, 6, 7), Version(2, 5))
+    bench.alive(5, 6, 7)
+    assert not bench.said(Stamp), "without keys another map of the same members is no switch"
+    bench.send("keyed", key="k")
+    (stamp,) = bench.said(Stamp)
+    assert stamp.keyed and [group.shard_map for group in stamp.groups] == [shard_map]
+    bench.forget()
+    bench.hear(Goodbye(7, LABEL, GROUP))
+    (stamp,) = bench.said(Stamp)
+    assert [group.shard_map for group in stamp.groups] == [deal(members, shard_map, members[:2])]
 
 
 def test_a_newer_table_that_a_member_announces_is_stamped_from_the_next_sequence(bench: Bench) -> None:
@@ -552,7 +582,7 @@ def test_when_the_last_one_leaves_the_group_is_held_until_another_comes() -> Non
     bench.table(2, 9, 9)
     bench.run(1.5, 9)
     assert bench.bodies() == ["a", "b"]
-    assert bench.ask(9, LaneKey(1, 0)) == [Progress(ME, 77, (done(0, 0),))], "9 inherits at once"
+    assert bench.ask(9, LaneQuestion(1, 0, 1, 0)) == [Progress(ME, 77, (answer(0, 0),), ())], "9 inherits at once"
 
 
 def test_a_group_that_is_held_holds_the_stream_for_all_groups() -> None:
@@ -619,7 +649,7 @@ def bereft() -> Bench:
     return bench
 
 
-LANE = LaneKey(1, 2)
+LANE = LaneQuestion(1, 2, 1, 0)
 
 
 def test_an_heir_is_not_answered_while_the_former_owner_may_hold_its_lease() -> None:
@@ -633,7 +663,7 @@ def test_an_heir_is_not_answered_while_the_former_owner_may_hold_its_lease() -> 
 def test_an_heir_is_answered_once_the_lease_is_over_and_another_still_hears_the_sender() -> None:
     bench = bereft()
     bench.run(LEASE_OVER + 0.5, 5, 6)
-    assert bench.ask(6, LANE) == [Progress(ME, 77, (done(2, 4),))], "4 is not of lane 2"
+    assert bench.ask(6, LANE) == [Progress(ME, 77, (answer(2, 4),), ())], "4 is not of lane 2"
 
 
 def test_an_heir_is_not_answered_while_the_former_owner_may_take_the_stream_for_orphaned() -> None:
@@ -653,7 +683,7 @@ def test_an_heir_is_answered_at_once_if_the_former_owner_knows_that_it_is_out() 
 def test_an_heir_of_one_that_said_goodbye_is_answered_at_once(bench: Bench) -> None:
     bench.send(*range(1, 10))
     bench.hear(Goodbye(7, LABEL, GROUP))
-    assert bench.ask(6, LANE) == [Progress(ME, 77, (done(2, 0),))]
+    assert bench.ask(6, LANE) == [Progress(ME, 77, (answer(2, 0),), ())]
 
 
 def test_nobody_but_the_heir_is_answered() -> None:
@@ -669,15 +699,17 @@ def test_nobody_but_the_heir_is_answered() -> None:
 def test_an_owner_can_have_its_own_progress_confirmed(bench: Bench) -> None:
     bench.send(*range(1, 10))
     bench.report(5, done(0, 6, 9, 9))
-    ((lane,),) = [progress.lanes for progress in bench.ask(5, LaneKey(1, 0))]
+    ((lane,),) = [progress.lanes for progress in bench.ask(5, LaneQuestion(1, 0, 1, 0))]
     assert lane.floor >= 9
 
 
-@pytest.mark.parametrize("odd", [LaneKey(7, 0), LaneKey(1, 3), LaneKey(0, 0), LaneKey(1, 2**40)])
-def test_lanes_that_do_not_exist_are_left_out(bench: Bench, odd: LaneKey) -> None:
+@pytest.mark.parametrize(
+    "odd", [LaneQuestion(7, 0, 1, 0), LaneQuestion(1, 3, 1, 0), LaneQuestion(0, 0, 1, 0), LaneQuestion(1, 2**40, 1, 0)]
+)
+def test_lanes_that_do_not_exist_are_left_out(bench: Bench, odd: LaneQuestion) -> None:
     bench.send(*range(1, 10))
     assert bench.ask(5, odd) == []
-    assert bench.ask(5, odd, LaneKey(1, 0)) == [Progress(ME, 77, (done(0, 0),))]
+    assert bench.ask(5, odd, LaneQuestion(1, 0, 1, 0)) == [Progress(ME, 77, (answer(0, 0),), ())]
 
 
 def test_what_the_former_owner_still_reports_is_in_the_answer() -> None:
@@ -896,7 +928,7 @@ def test_a_label_that_cannot_be_one_is_refused() -> None:
 
 
 def test_frames_of_other_labels_are_ignored_and_not_counted(bench: Bench) -> None:
-    frame = Alive(55, "other", GROUP, 1, 1, True, False, NO_VERSION, (), ())
+    frame = Alive(55, "other", GROUP, 1, 1, True, False, 0, NO_VERSION, (), ())
     bench.machine.receive(1.0, encode_control(frame, label_tag("other")), "x")
     bench.machine.receive(1.0, encode_control(frame, TAG), "x")  # the same tag by chance, and another label
     bench.machine.receive(1.0, encode_control(SenderGoodbye(3, LABEL), TAG), "x")
@@ -936,15 +968,16 @@ def with_members_cached() -> Bench:
 def real_frames() -> list[bytes]:
     """One of each that a sender understands, as a receiver would send them."""
     frames: Iterable[Control] = (
-        Alive(5, LABEL, GROUP, 1, 999, True, False, Version(1, 5), (Heard(ME, 3, 1, False, False),), ()),
+        Alive(5, LABEL, GROUP, 1, 999, True, False, 0, Version(1, 5), (Heard(ME, 3, 1, False, False),), ()),
         Alive(
-            6, LABEL, GROUP, 1, 999, False, True, Version(2, 5), (), (StreamReport(ME, 50, 60, (done(1, 2, 5, 6),)),)
+            6, LABEL, GROUP, 1, 999, False, True, 7, Version(2, 5), (), (StreamReport(ME, 50, 60, (done(1, 2, 5, 6),)),)
         ),
         TableFrame(5, LABEL, GROUP, Version(2, 5), (Member(5, 1), Member(6, 2)), (7,)),
         Report(5, StreamReport(ME, 5000, 6000, (done(0, 3), done(2, 0, 2, 2, 5, 8)))),
         Nak(5, ME, (1, 2, 4, 9), (MissingParts(3, (0, 1, 2)),)),
         AskStamps(5, ME, 1, 3),
-        AskProgress(5, ME, GROUP, 12345, (LaneKey(1, 0), LaneKey(1, 2))),
+        AskProgress(5, ME, GROUP, 12345, (LaneQuestion(1, 0, 1, 0), LaneQuestion(1, 2, 1, 0))),
+        HandOver(5, ME, GROUP, 1, 0, 6, 7, 1),
         Goodbye(7, LABEL, GROUP),
     )
     return [encode_control(frame, TAG) for frame in frames]
@@ -982,3 +1015,348 @@ def test_real_frames_with_a_few_bytes_changed_never_raise_nor_break_its_invarian
         bench.machine.take_outgoing()
     bench.machine.wake(bench.now)
     bench.machine.check_invariants()
+
+
+# --- keys across switches -----------------------------------------------------------------------------------------
+
+
+def shards_of(bench: Bench, group: str = GROUP) -> dict[int, int]:
+    """What the newest heartbeat says of the shards."""
+    (state,) = (state for state in bench.said(SenderAlive)[-1].groups if state.group == group)
+    return {stamp: numbers_to_bits(bits) for stamp, bits in state.shards}
+
+
+def keyed(bench: Bench, *keys: str, delay: float | None = None) -> None:
+    for key in keys:
+        bench.machine.submit(bench.now, key, key=key, delay=delay)
+    bench.machine.flush(bench.now)
+    bench.drain()
+
+
+def bit(key: str) -> int:
+    return 1 << shard_of(key)
+
+
+def test_while_nothing_older_is_open_a_heartbeat_says_nothing_of_shards() -> None:
+    bench = with_members(5)
+    keyed(bench, "x", "y")
+    bench.run(1.5, 5)
+    assert shards_of(bench) == {}
+
+
+def test_after_a_switch_shards_are_let_go_one_by_one_and_at_once() -> None:
+    bench = with_members(5)
+    keyed(bench, "x", "y")
+    bench.table(2, 5, 5, 6)
+    bench.run(1.5, 5, 6)
+    segment = bench.stamp
+    assert shards_of(bench) == {segment: ALL & ~bit("x") & ~bit("y")}
+    bench.forget()
+    bench.report(5, done(0, 0, 2, 2, stamp=segment - 1))
+    bench.run(bench.now + PROMPT_S)
+    assert shards_of(bench) == {segment: ALL & ~bit("x")}, "without waiting for the next heartbeat"
+
+
+def test_a_message_with_a_due_time_holds_no_key_up() -> None:
+    bench = with_members(5)
+    keyed(bench, "x", delay=3600.0)
+    keyed(bench, "y")
+    bench.table(2, 5, 5, 6)
+    bench.run(1.5, 5, 6)
+    assert shards_of(bench) == {bench.stamp: ALL & ~bit("y")}
+
+
+def test_what_waits_in_a_middle_segment_is_let_go_after_the_next_switch_too() -> None:
+    """A message with a due time keeps the first segment open. `x` of the second one waits for nothing but its gate."""
+    bench = with_members(5)
+    keyed(bench, "z", delay=3600.0)
+    keyed(bench, "x")
+    bench.table(2, 5, 5, 6)
+    bench.run(1.5, 5, 6)
+    second = bench.stamp
+    keyed(bench, "x")
+    bench.table(3, 5, 5, 6, 7)
+    bench.run(2.5, 5, 6, 7)
+    third = bench.stamp
+    assert second < third
+    assert shards_of(bench) == {third: ALL & ~bit("x")}
+    bench.report(5, done(0, 0, 2, 2, stamp=second - 1))
+    bench.run(2.6, 5, 6, 7)
+    assert shards_of(bench) == {second: bit("x"), third: ALL & ~bit("x")}
+    for slot in range(2):
+        bench.report(5 + slot, done(slot, 3, stamp=second))
+    bench.run(2.7, 5, 6, 7)
+    assert shards_of(bench) == {third: ALL}
+
+
+def test_the_switch_of_one_group_closes_no_gate_of_another() -> None:
+    bench = Bench()
+    bench.run(0.1)
+    bench.table(1, 5, 5)
+    bench.table(1, 8, 8, group="other")
+    for _ in range(5):
+        bench.alive(8, group="other")
+        bench.run(bench.now + 0.2, 5)
+    keyed(bench, "z", delay=3600.0)
+    bench.table(2, 8, 8, 9, group="other")
+    for _ in range(3):
+        bench.alive(8, 9, group="other")
+        bench.run(bench.now + 0.2, 5)
+    keyed(bench, "x")
+    bench.table(2, 5, 5, 6)
+    bench.run(bench.now + 0.5, 5, 6)
+    bench.alive(8, 9, group="other")
+    assert bench.members == [5, 6]
+    assert set(shards_of(bench, "other").values()) == {ALL}, "x is of its newest segment"
+    assert set(shards_of(bench).values()) == {ALL & ~bit("x")}
+
+
+def test_a_heartbeat_tells_of_a_few_segments_and_of_others_the_next_time() -> None:
+    bench = with_members(5)
+    keyed(bench, "z", delay=3600.0)
+    many = limits.GATES_MAX + 3
+    for counter in range(2, 2 + many):
+        keyed(bench, f"key {counter}")
+        bench.table(counter, 5, 5, 5 + counter % 2 + 1)
+        bench.run(bench.now + 0.5, 5, 6, 7)
+    seen: set[int] = set()
+    for _ in range(3 * many):
+        bench.forget()
+        bench.run(bench.now + 0.2, 5, 6, 7)
+        said = shards_of(bench)
+        assert len(said) <= limits.GATES_MAX and bench.stamp in said
+        seen |= said.keys()
+    assert len(seen) == many
+
+
+# --- tries, parts, and what is released ---------------------------------------------------------------------------
+
+
+def test_tries_are_remembered_by_the_highest_count_and_the_first_owner() -> None:
+    bench = with_members(5, 6)
+    bench.send(*range(1, 5))
+    for tried in (Tried(2, 1, 6), Tried(2, 3, 5), Tried(2, 2, 6), Tried(99, 1, 6)):
+        bench.hear(Report(6, StreamReport(ME, 0, 10**6, (), (tried,))))
+    (answer_,) = bench.ask(6, LaneQuestion(1, 1, 1, 0), LaneQuestion(1, 0, 1, 0))
+    assert answer_.tried == (), "2 is not of a lane that it owns"
+    (answer_,) = bench.ask(5, LaneQuestion(1, 0, 1, 0))
+    assert answer_.tried == (Tried(2, 3, 6),)
+    bench.report(5, done(0, 2))
+    (answer_,) = bench.ask(5, LaneQuestion(1, 0, 1, 0))
+    assert answer_.tried == (), "it is done"
+
+
+def test_an_heir_is_told_of_all_that_was_tried_before_it_may_start() -> None:
+    bench = with_members(5)
+    bench.send(*range(1, 601))
+    sequences = list(range(1, 601))
+    for start in range(0, 600, limits.REPORT_TRIED_MAX):
+        tried = tuple(Tried(sequence, 1, 5) for sequence in sequences[start : start + limits.REPORT_TRIED_MAX])
+        bench.hear(Report(5, StreamReport(ME, 0, 10**6, (), tried)))
+    frames = bench.ask(5, LaneQuestion(1, 0, 1, 0))
+    assert [one.sequence for frame in frames for one in frame.tried] == sequences
+    assert [len(frame.lanes) for frame in frames] == [0, 0, 1]
+
+
+def test_answers_about_many_lanes_with_many_runs_come_in_frames_that_fit() -> None:
+    bench = with_members(5)
+    version, members = Version(2, 5), (Member(5, 64),)
+    bench.hear(TableFrame(5, LABEL, GROUP, version, members, ()))
+    bench.versions[5] = version
+    bench.run(2.0, 5)
+    bench.machine.submit_records(make_records([b""] * 60_000))
+    bench.machine.flush(bench.now)
+    for slot in range(64):
+        firsts = range(slot + 128, 60_000 - 64, 128)
+        bench.report(5, done(slot, 0, *(end for first in firsts[:250] for end in (first, first)), stamp=bench.stamp))
+    frames = bench.ask(5, *(LaneQuestion(bench.stamp, slot, 1, 0) for slot in range(64)))
+    assert len(frames) == PROGRESS_FRAMES_MAX
+    assert all(len(encode_control(frame, TAG)) < limits.DATAGRAM_BYTES_MAX // 2 for frame in frames)
+    slots = [lane.slot for frame in frames for lane in frame.lanes]
+    assert slots == list(range(len(slots))) and len(slots) >= 32, "the others are asked for again"
+
+
+def test_what_is_done_behind_one_that_is_not_is_let_go_when_memory_is_short() -> None:
+    bench = with_members(5, window=200_000)
+    for number in range(4):
+        bench.machine.submit(bench.now, bytes(30_000))
+        bench.machine.flush(bench.now)
+        bench.now += 0.001 * number
+    bench.drain()
+    before = bench.machine._frames.bytes
+    bench.report(5, done(0, 0, 2, 4))
+    assert bench.machine._frames.bytes < before // 2
+    assert bench.machine.undone == 1
+    bench.forget()
+    bench.nak(5, 1, 4)
+    assert [header.first for header in bench.headers()] == [1], "nobody needs the others"
+
+
+# --- giving a group up --------------------------------------------------------------------------------------------
+
+
+def test_a_group_of_which_nobody_comes_back_is_given_up_after_a_while() -> None:
+    bench = with_members(5, hold=3.0)
+    bench.send("a", "b", "c")
+    bench.report(5, done(0, 1, 3, 3))
+    bench.run(1.5, 5)
+    bench.hear(Goodbye(5, LABEL, GROUP))
+    bench.send("d")
+    bench.run(4.4)
+    assert bench.machine.stats.lost == 0
+    bench.run(5.0)
+    machine = bench.machine
+    assert (machine.stats.lost, machine.stats.acked, machine.undone) == (1, 2, 1), "b is lost, d was never sent"
+    assert any("gave up 1 messages" in event for event in machine.events)
+    bench.table(2, 6, 6)
+    bench.forget()
+    bench.run(6.5, 6)
+    assert bench.bodies() == ["d"]
+    bench.report(6, done(0, 4, stamp=bench.stamp))
+    assert machine.all_done
+
+
+def test_frames_that_still_wait_for_receivers_go_with_the_last_group() -> None:
+    bench = with_members(5, hold=2.0)
+    for _ in range(20):
+        bench.machine.submit(bench.now, bytes(40_000))
+    bench.machine.flush(bench.now)
+    bench.drain()
+    assert bench.machine._outbox
+    bench.hear(Goodbye(5, LABEL, GROUP))
+    bench.run(4.0)
+    bench.forget()
+    bench.table(2, 6, 6)
+    bench.run(6.0, 6, taken=10**9)
+    assert not bench.machine._outbox
+    firsts = [header.first for header in bench.headers()]
+    (stamp,) = (stamp for stamp in bench.said(Stamp) if stamp.groups)
+    assert firsts and min(firsts) == stamp.at, "nothing from before"
+
+
+def test_the_other_groups_go_on_when_one_is_given_up() -> None:
+    bench = Bench(hold=2.0)
+    bench.run(0.1)
+    bench.table(1, 5, 5)
+    bench.table(1, 8, 8, group="other")
+    for _ in range(5):
+        bench.alive(8, group="other")
+        bench.run(bench.now + 0.2, 5)
+    bench.send("a")
+    bench.hear(Goodbye(8, LABEL, "other"))
+    bench.send("b")
+    bench.run(bench.now + 1.0, 5)
+    assert bench.bodies() == ["a"], "nobody of the other group is left"
+    bench.run(bench.now + 1.5, 5)
+    assert bench.bodies() == ["a", "b"]
+    assert bench.machine.stats.lost == 1
+    (entry,) = bench.said(Stamp)[-1].groups
+    assert entry.group == GROUP
+    bench.report(5, done(0, 2, stamp=entry.since))
+    assert bench.machine.all_done
+
+
+def test_a_senders_own_nap_is_no_time_in_which_nobody_came_back() -> None:
+    bench = with_members(5, hold=3.0)
+    bench.send("a")
+    bench.hear(Goodbye(5, LABEL, GROUP))
+    bench.run(1.5)
+    bench.now += 10.0
+    bench.machine.wake(bench.now)
+    bench.run(bench.now + 0.5)
+    assert bench.machine.stats.lost == 0
+
+
+# --- handing over -------------------------------------------------------------------------------------------------
+
+
+def moves(bench: Bench) -> list[tuple[Moved, ...]]:
+    return [stamp.groups[0].moved for stamp in bench.said(Stamp)]
+
+
+@pytest.fixture
+def given(bench: Bench) -> Bench:
+    """1 to 12 were sent; lane 0 has 3, 6, 9 and 12, and its owner 5 gives what begins at 9 to 6."""
+    bench.send(*range(1, 13))
+    bench.forget()
+    bench.hear(HandOver(5, ME, GROUP, 1, 0, 9, 6, 1))
+    return bench
+
+
+def test_what_an_owner_hands_over_is_stamped_as_the_others(given: Bench) -> None:
+    (stamp,) = given.said(Stamp, Route.DATA)
+    assert (stamp.number, stamp.at, stamp.groups[0].moved) == (2, 13, (Moved(1, 0, 9, 6),))
+    assert [member.id for member in stamp.groups[0].members] == [5, 6, 7]
+
+
+def test_the_next_stamp_moves_nothing_again(given: Bench) -> None:
+    given.forget()
+    given.hear(Goodbye(7, LABEL, GROUP))
+    assert moves(given) == [()]
+
+
+def test_the_new_owner_is_answered_at_once_and_the_old_one_only_of_what_it_kept(given: Bench) -> None:
+    given.report(5, done(0, 3))
+    part = LaneQuestion(1, 0, 9, 0)
+    assert given.ask(6, part) == [Progress(ME, 77, (LaneAnswer(1, 0, 9, 5, (), True),), ())]
+    assert given.ask(5, part) == [] and given.ask(6, LaneQuestion(1, 0, 1, 0)) == []
+    assert len(given.ask(5, LaneQuestion(1, 0, 1, 0))) == 1
+
+
+def test_a_request_that_comes_again_changes_nothing(given: Bench) -> None:
+    given.forget()
+    given.hear(HandOver(5, ME, GROUP, 1, 0, 9, 6, 1))
+    given.hear(HandOver(5, ME, GROUP, 1, 0, 9, 7, 2))
+    assert moves(given) == []
+
+
+def test_what_was_meant_for_one_that_is_not_there_is_the_owners_again(bench: Bench) -> None:
+    bench.send(*range(1, 13))
+    bench.hear(Goodbye(6, LABEL, GROUP))
+    bench.forget()
+    bench.hear(HandOver(5, ME, GROUP, 1, 0, 9, 6, 1))
+    assert moves(bench) == [(Moved(1, 0, 9, 5),)]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        HandOver(6, ME, GROUP, 1, 0, 9, 7, 1),
+        HandOver(99, ME, GROUP, 1, 0, 9, 7, 1),
+        HandOver(5, ME, "other", 1, 0, 9, 6, 1),
+        HandOver(5, ME, GROUP, 7, 0, 9, 6, 1),
+        HandOver(5, ME, GROUP, 1, 3, 9, 6, 1),
+        HandOver(5, ME, GROUP, 1, 0, 0, 6, 1),
+        HandOver(5, ME + 1, GROUP, 1, 0, 9, 6, 1),
+    ],
+)
+def test_nobody_gives_what_is_not_its_own(bench: Bench, odd: HandOver) -> None:
+    bench.send(*range(1, 13))
+    bench.forget()
+    bench.hear(odd)
+    assert moves(bench) == []
+
+
+def test_a_lane_with_keys_is_not_handed_over(bench: Bench) -> None:
+    bench.send(*range(1, 13), key="k")
+    bench.forget()
+    for slot in range(3):
+        bench.hear(HandOver((5, 6, 7)[slot], ME, GROUP, 2, slot, 9, 6, 2))
+    assert moves(bench) == []
+
+
+def test_a_request_from_before_its_lane_was_lost_does_not_count_when_the_lane_is_back() -> None:
+    """7 loses lane 2 to 6, and has it again when 5 and 6 are gone: it may be at it from 8 on."""
+    bench = bereft()
+    ask = HandOver(7, ME, GROUP, 1, 2, 8, 5, 1)
+    bench.hear(ask)
+    assert moves(bench)[-1:] != [(Moved(1, 2, 8, 5),)], "it is 6's now"
+    bench.run(bench.now + 8.0, 5, 6, 7)
+    bench.hear(Goodbye(5, LABEL, GROUP))
+    bench.hear(Goodbye(6, LABEL, GROUP))
+    assert bench.members == [7]
+    bench.forget()
+    bench.hear(ask)
+    assert moves(bench) == []
+    bench.hear(HandOver(7, ME, GROUP, 1, 2, 8, 5, bench.stamp))
+    assert moves(bench) == [(Moved(1, 2, 8, 7),)]

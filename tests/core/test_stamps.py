@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rvq import limits
+from rvq.core.shards import draft
 from rvq.core.stamps import ANSWER_MAX, Segment, Stamper, StampLog, segments_of
 from rvq.wire.frames import GroupStamp, Member, Silence, Stamp, Version
 
@@ -26,7 +27,12 @@ def switch(
     silent: tuple[Silence, ...] = (),
     gone: tuple[int, ...] = (),
 ) -> Stamp:
-    return stamper.switch(at, group, Version(stamper.newest + 1, ids[0]), members(*ids), draining, silent, gone)
+    version, shard_map = Version(stamper.newest + 1, ids[0]), draft(members(*ids)) if stamper.keyed else ()
+    return stamper.switch(at, group, version, members(*ids), draining, silent, gone, shard_map)
+
+
+def switch_to_keys(stamper: Stamper, at: int) -> Stamp:
+    return stamper.switch_to_keys(at, {name: draft(entry.members) for name, entry in stamper.groups.items()})
 
 
 @pytest.fixture
@@ -86,15 +92,16 @@ def test_a_group_that_does_not_switch_keeps_its_segment(stamper: Stamper) -> Non
 def test_the_first_key_begins_a_new_segment_in_every_group(stamper: Stamper) -> None:
     switch(stamper, 1, 5, 6, silent=(Silence(7, 1.0),), gone=(8,))
     switch(stamper, 3, 9, group="other")
-    stamp = stamper.switch_to_keys(10)
+    stamp = switch_to_keys(stamper, 10)
     assert stamp.keyed and stamper.keyed
     assert [(entry.since, entry.at, entry.silent, entry.gone) for entry in stamp.groups] == [(3, 10, (), ())] * 2
     assert [entry.members for entry in stamp.groups] == [members(5, 6), members(9)]
+    assert [entry.shard_map for entry in stamp.groups] == [draft(members(5, 6)), draft(members(9))]
     stamper.check_invariants()
 
 
 def test_keys_stay_once_they_came(stamper: Stamper) -> None:
-    stamper.switch_to_keys(1)
+    switch_to_keys(stamper, 1)
     assert switch(stamper, 1, 5).keyed
 
 
@@ -140,8 +147,17 @@ def test_a_segment_may_hold_no_sequence_at_all(stamper: Stamper, log: StampLog) 
 
 
 def test_only_segments_after_the_first_key_are_keyed(stamper: Stamper) -> None:
-    stamps = [switch(stamper, 1, 5), stamper.switch_to_keys(4), switch(stamper, 9, 6)]
+    stamps = [switch(stamper, 1, 5), switch_to_keys(stamper, 4), switch(stamper, 9, 6)]
     assert [s.keyed for s in segments_of(stamps, GROUP)] == [False, True, True]
+    assert [s.shard_map for s in segments_of(stamps, GROUP)] == [(), draft(members(5)), draft(members(6))]
+
+
+def test_a_segment_has_the_shard_map_of_its_stamp(stamper: Stamper) -> None:
+    shard_map = tuple(reversed(draft(members(5, 6))))
+    stamper.keyed = True
+    stamps = [stamper.switch(1, GROUP, Version(1, 5), members(5, 6), (), (), (), shard_map)]
+    (segment,) = segments_of(stamps, GROUP)
+    assert [segment.slot_of_shard(shard) for shard in range(1024)] == list(shard_map)
 
 
 def test_slots_follow_the_weights() -> None:
@@ -149,7 +165,6 @@ def test_slots_follow_the_weights() -> None:
     assert segment.slots == (5, 5, 6)
     assert segment.member_ids == {5, 6}
     assert [segment.has(id) for id in (5, 6, 7, 8)] == [True, True, True, False]
-    assert {segment.slot_of_shard(shard) for shard in range(1024)} == {0, 1, 2}
 
 
 def test_how_long_one_was_silent_is_known_of_the_lost_and_of_nobody_who_said_goodbye() -> None:
@@ -296,7 +311,7 @@ def streams(draw: st.DrawFn) -> list[Stamp]:
     for _ in range(draw(st.integers(1, 8))):
         at += draw(st.integers(0, 5))
         if draw(st.integers(0, 4)) == 0 and not stamper.keyed:
-            stamper.switch_to_keys(at)
+            switch_to_keys(stamper, at)
         else:
             ids = sorted(draw(st.sets(st.integers(1, 9), min_size=1, max_size=4)))
             switch(stamper, at, *ids, group=draw(st.sampled_from([GROUP, "other"])))
@@ -324,3 +339,19 @@ def test_in_whatever_order_stamps_are_heard_the_segments_are_the_same(stamps: li
             assert log.learned_at.keys() == {segment.stamp for segment in log.segments}
     assert log.missing() is None
     assert log.segments == segments_of(stamps[oldest - 1 :], GROUP)
+
+
+def test_a_stamp_without_a_group_ends_all_that_was_before_it() -> None:
+    """The group was given up: what was undone is nobody's, and whoever comes begins anew."""
+    stamper = Stamper(7, "work")
+    members = (Member(5, 1),)
+    stamps = [
+        stamper.switch(1, "default", Version(1, 5), members, (), (), ()),
+        stamper.switch(1, "other", Version(1, 5), members, (), (), ()),
+        stamper.drop(11, "default"),
+    ]
+    assert segments_of(stamps, "default") == []
+    assert [segment.stamp for segment in segments_of(stamps, "other")] == [2]
+    stamps.append(stamper.switch(21, "default", Version(2, 5), members, (), (), ()))
+    assert [(segment.stamp, segment.at, segment.end) for segment in segments_of(stamps, "default")] == [(4, 21, None)]
+    assert stamper.drop(31, "nobody").number == 5

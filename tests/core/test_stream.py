@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from random import Random
 from typing import Any, TypeVar
 
 import pytest
 
 from rvq import limits
+from rvq.core.handover import OPEN_STAMPS_MAX
 from rvq.core.lease import Beats
-from rvq.core.machine import Address
+from rvq.core.machine import Address, Wall
 from rvq.core.membership import Peer
+from rvq.core.runs import DoneRuns
 from rvq.core.stamps import Stamper
 from rvq.core.stats import Stats
 from rvq.core.stream import ASK_S_MAX, ASK_S_MIN, CONTROL_GAP_S, FORGET_S, Question, Stream
 from rvq.errors import WireError
 from rvq.timings import Timings
 from rvq.wire.batch import Stamped, encode_batch, encode_tail
-from rvq.wire.codec import DATA_HEADER, read_data_header
+from rvq.wire.codec import DATA_HEADER, encode_control, read_data_header
 from rvq.wire.fragments import encode_fragments
 from rvq.wire.frames import (
     NO_VERSION,
@@ -27,16 +30,22 @@ from rvq.wire.frames import (
     Control,
     Echo,
     GroupState,
+    HandOver,
     Heard,
+    LaneAnswer,
     LaneKey,
     LaneProgress,
+    LaneQuestion,
     Member,
+    Moved,
     Nak,
     Progress,
     Report,
     SenderAlive,
+    ShardsDone,
     Silence,
     Stamp,
+    Tried,
     Version,
     label_tag,
 )
@@ -54,7 +63,7 @@ F = TypeVar("F")
 class Bench:
     """One stream at receiver 5, and what its sender would send. Since 0.0 there is nobody else to ask."""
 
-    def __init__(self, *, was_forgotten: bool = False) -> None:
+    def __init__(self, *, was_forgotten: bool = False, tracked: bool = False) -> None:
         self.now = 0.0
         self.said: list[tuple[Address, Control]] = []
         self.told: list[str] = []
@@ -77,6 +86,8 @@ class Bench:
             send=lambda target, frame: self.said.append((target, frame)),
             tell=self.told.append,
             settler=None,
+            wall=Wall(0.0),
+            tracked=tracked,
             was_forgotten=was_forgotten,
             now=0.0,
         )
@@ -112,7 +123,14 @@ class Bench:
         self.take_in(encode_tail(Stamped(TAG, self.stamper.newest, SENDER, self.last, 0.0, 0, 100 * self.last)))
 
     def beat(
-        self, *, echo: bool = True, done_to: int = 0, counter: int | None = None, held: bool = False, group: str = GROUP
+        self,
+        *,
+        echo: bool = True,
+        done_to: int = 0,
+        counter: int | None = None,
+        held: bool = False,
+        group: str = GROUP,
+        shards: tuple[ShardsDone, ...] = (),
     ) -> None:
         """The sender's heartbeat. With an echo of the newest of ours."""
         self.beat_number = counter or self.beat_number + 1
@@ -125,15 +143,15 @@ class Bench:
             position=100 * self.last,
             oldest_stamp=self.stamper.oldest,
             newest_stamp=self.stamper.newest,
-            groups=(GroupState(group, Version(1, 5), done_to, held),),
+            groups=(GroupState(group, Version(1, 5), done_to, held, shards),),
             echoes=(Echo(ME, self.beats.counter), Echo(77, 999)) if echo else (),
         )
         self.stream.on_alive(self.now, frame, HERE)
         self.stream.check_invariants()
 
-    def answer(self, *lanes: LaneProgress, nonce: int | None = None) -> None:
+    def answer(self, *lanes: LaneAnswer, nonce: int | None = None, tried: tuple[Tried, ...] = ()) -> None:
         asked = self.all(AskProgress)[-1].nonce if nonce is None else nonce
-        self.stream.on_progress(self.now, Progress(SENDER, asked, lanes))
+        self.stream.on_progress(self.now, Progress(SENDER, asked, lanes, tried))
         self.stream.check_invariants()
 
     # What is said and done here.
@@ -157,7 +175,7 @@ class Bench:
 
     def start(self) -> list[Any]:
         """The bodies of what may start now."""
-        return [m.body for m in self.stream.work.take(999)] if self.stream.lease.holds(self.now) else []
+        return [m.body for m in self.stream.work.take(self.now, 999)] if self.stream.lease.holds(self.now) else []
 
     def missing(self) -> list[int]:
         """All that was asked for in NAKs."""
@@ -168,7 +186,7 @@ class Bench:
         """Another receiver, as its last heartbeat told."""
         newest = self.stream.log.complete_to if stamp is None else stamp
         heard = Heard(SENDER, self.stream.counter if counter is None else counter, newest, silent, silent)
-        self.peers[id] = Peer(id, f"at {id}", 1, 1, NO_VERSION, False, math.inf, {SENDER: heard})
+        self.peers[id] = Peer(id, f"at {id}", 1, 1, NO_VERSION, False, 0, math.inf, {SENDER: heard})
 
 
 @pytest.fixture
@@ -400,7 +418,7 @@ def test_one_that_is_not_in_the_stamp_asks_for_nothing() -> None:
 def test_with_keys_everything_may_be_mine_and_is_asked_for() -> None:
     bench = Bench()
     bench.hear(bench.switch(5, 6))
-    bench.hear(bench.stamper.switch_to_keys(1))
+    bench.hear(bench.stamper.switch_to_keys(1, {GROUP: (0, 1) * 512}))
     bench.frame(1)
     bench.take_in(bench.frame(2))
     bench.run(0.1)
@@ -455,7 +473,7 @@ def test_while_the_sender_is_silent_the_others_are_asked(bench: Bench) -> None:
 
 def test_progress_is_reported_at_once_and_then_every_20_ms_at_most(bench: Bench) -> None:
     bench.take_in(bench.frame(*range(1, 9)))
-    taken = bench.stream.work.take(9)
+    taken = bench.stream.work.take(bench.now, 9)
     for message in taken:
         bench.stream.work.acknowledge(message)
         bench.stream.note_progress(bench.now)
@@ -491,9 +509,9 @@ def test_every_half_window_is_reported(bench: Bench) -> None:
 
 def test_a_full_report_tells_all_open_lanes_and_nothing_of_what_the_sender_knows(bench: Bench) -> None:
     bench.take_in(bench.frame(*range(1, 9)))
-    for message in bench.stream.work.take(2):
+    for message in bench.stream.work.take(bench.now, 2):
         bench.stream.work.acknowledge(message)
-    bench.stream.reported(0.0)
+    bench.stream.send_report(0.0)
     assert bench.stream.report(full=False).lanes == ()
     assert bench.stream.report(full=True).lanes == (LaneProgress(1, 0, 5, ()),)
     bench.beat(done_to=5)
@@ -511,10 +529,10 @@ def test_an_heir_waits_for_the_lease_asks_and_starts_on_the_answer(bench: Bench)
     assert not bench.all(AskProgress)
     bench.run(0.21, beats=True)
     ask = bench.all(AskProgress)[0]
-    assert (ask.source, ask.stream, ask.group, ask.lanes) == (ME, SENDER, GROUP, (LaneKey(1, 1),))
+    assert (ask.source, ask.stream, ask.group, ask.lanes) == (ME, SENDER, GROUP, (LaneQuestion(1, 1, 1, 0),))
     assert bench.start() == []
-    bench.answer(LaneProgress(1, 1, 3, (7, 7)))
-    taken = bench.stream.work.take(9)
+    bench.answer(LaneAnswer(1, 1, 1, 3, (7, 7), True))
+    taken = bench.stream.work.take(bench.now, 9)
     assert [message.body for message in taken] == [5]
     assert taken[0].redelivered and taken[0].lane_asked_at == pytest.approx(0.2)
     assert any("inherited 1 lanes" in words for words in bench.told)
@@ -533,7 +551,7 @@ def test_the_question_is_repeated_until_it_is_answered(bench: Bench) -> None:
     bench.run(0.8, beats=True)
     asked = len(bench.all(AskProgress))
     assert 4 <= asked <= 10
-    bench.answer(LaneProgress(1, 1, 0, ()))
+    bench.answer(LaneAnswer(1, 1, 1, 0, (), True))
     bench.run(1.5, beats=True)
     assert len(bench.all(AskProgress)) == asked
 
@@ -542,7 +560,7 @@ def test_an_answer_to_nothing_that_was_asked_gives_nothing(bench: Bench) -> None
     bench.take_in(bench.frame(1, 2, 3))
     bench.stamp(5, gone=(6,))
     bench.run(0.0)
-    bench.answer(LaneProgress(1, 1, 0, ()), nonce=12345)
+    bench.answer(LaneAnswer(1, 1, 1, 0, (), True), nonce=12345)
     bench.start()
     assert not bench.stream.may_start(0.0, 1)
 
@@ -559,12 +577,12 @@ def test_an_answer_to_a_question_from_before_the_wait_was_over_gives_nothing(ben
     old = bench.all(AskProgress)[-1].nonce
     bench.stamp(7)
     bench.stamp(5, silent=(Silence(7, 0.0),))
-    bench.answer(LaneProgress(1, 1, 0, ()), nonce=old)
+    bench.answer(LaneAnswer(1, 1, 1, 0, (), True), nonce=old)
     assert not bench.stream.may_start(0.0, 1)
     bench.run(1.05, beats=True)
     assert not bench.stream.may_start(1.05, 1)
     bench.run(1.15, beats=True)
-    bench.answer(LaneProgress(1, 0, 0, ()), LaneProgress(1, 1, 0, ()))
+    bench.answer(LaneAnswer(1, 0, 1, 0, (), True), LaneAnswer(1, 1, 1, 0, (), True))
     assert bench.stream.may_start(1.15, 1)
 
 
@@ -582,14 +600,14 @@ def test_what_is_missing_of_an_inherited_lane_is_asked_for(bench: Bench) -> None
     bench.take_in(bench.frame(4))
     bench.stamp(5, gone=(6,))
     bench.run(0.0)
-    bench.answer(LaneProgress(1, 1, 0, ()))
+    bench.answer(LaneAnswer(1, 1, 1, 0, (), True))
     bench.run(0.05)
     assert bench.missing() == [3]
 
 
 def test_nothing_of_a_lane_that_was_lost_is_started(bench: Bench) -> None:
     bench.take_in(bench.frame(1, 2, 3, 4))
-    assert [message.body for message in bench.stream.work.take(1)] == [2]
+    assert [message.body for message in bench.stream.work.take(bench.now, 1)] == [2]
     bench.stamp(6)
     assert bench.start() == []
     assert not bench.stream.may_start(0.0, 4)
@@ -613,7 +631,7 @@ def test_a_stream_that_was_forgotten_is_asked_for_before_even_own_lanes_start() 
     bench.take_in(bench.frame("a", "b"))
     assert bench.start() == []
     bench.run(0.0)
-    bench.answer(LaneProgress(1, 0, 1, ()))
+    bench.answer(LaneAnswer(1, 0, 1, 1, (), True))
     assert bench.start() == ["b"]
 
 
@@ -725,7 +743,7 @@ def test_having_called_a_stream_orphaned_it_says_so_for_as_long_as_one_may_rely_
 
 def test_what_a_dead_sender_left_undone_is_reported_lost_by_id(bench: Bench) -> None:
     bench.take_in(bench.frame(*range(1, 41)))
-    (first, *_) = bench.stream.work.take(5)
+    (first, *_) = bench.stream.work.take(bench.now, 5)
     bench.stream.work.acknowledge(first)
     bench.run(T.orphan_for + 0.1)
     assert bench.stream.given_up
@@ -750,12 +768,12 @@ def test_one_that_leaves_stays_until_its_stamp_is_over_its_work_done_and_confirm
     members = (Member(6, 1),)
     bench.hear(bench.stamper.switch(3, GROUP, Version(2, 5), members, (5,), (), ()))
     assert not bench.stream.is_left(0.0), "there is work"
-    (message,) = bench.stream.work.take(9)
+    (message,) = bench.stream.work.take(bench.now, 9)
     bench.stream.work.acknowledge(message)
     assert not bench.stream.is_left(0.0), "the sender does not know yet"
     bench.stream.note_progress(0.0)
     bench.run(0.05)
-    bench.answer(LaneProgress(1, 0, 2, ()))
+    bench.answer(LaneAnswer(1, 0, 1, 2, (), True))
     assert bench.stream.is_left(bench.now)
 
 
@@ -768,14 +786,14 @@ def test_one_that_is_still_a_member_has_not_left(bench: Bench) -> None:
 
 def test_one_that_hands_back_waits_until_the_sender_knows_what_was_done(bench: Bench) -> None:
     bench.take_in(bench.frame(*range(1, 7)))
-    _, middle, _ = bench.stream.work.take(9)
+    _, middle, _ = bench.stream.work.take(bench.now, 9)
     bench.stream.leave()
     assert bench.stream.is_confirmed(0.0)
     bench.stream.work.acknowledge(middle)
     assert not bench.stream.is_confirmed(0.0)
     bench.stream.leave()
     bench.run(0.0)
-    bench.answer(LaneProgress(1, 0, 1, (4, 4)))
+    bench.answer(LaneAnswer(1, 0, 1, 1, (4, 4), True))
     assert bench.stream.is_confirmed(0.0)
 
 
@@ -785,3 +803,277 @@ def test_copies_of_what_others_own_are_dropped_first(bench: Bench) -> None:
     bench.stream.drop_copies()
     assert list(bench.stream.holding.frames) == [2]
     assert bench.start() == [2]
+
+
+# --- answers in parts, tries, gates, clocks -----------------------------------------------------------------------
+
+
+def heir() -> Bench:
+    """5 inherits from 6, and has asked."""
+    bench = Bench()
+    bench.stamp(5, 6)
+    bench.take_in(bench.frame(*range(1, 11)))
+    bench.run(0.3, beats=True)
+    bench.stamp(5, gone=(6,))
+    bench.run(0.4, beats=True)
+    assert bench.all(AskProgress)
+    bench.start()
+    return bench
+
+
+def test_an_answer_in_parts_grants_a_lane_with_the_last_part_and_asks_on_at_once() -> None:
+    bench = heir()
+    bench.answer(LaneAnswer(1, 1, 1, 0, (3, 3), False))
+    assert bench.start() == []
+    assert bench.stream.next_deadline() <= bench.now
+    bench.run(bench.now)
+    assert bench.all(AskProgress)[-1].lanes == (LaneQuestion(1, 1, 1, 3),)
+    bench.answer(LaneAnswer(1, 1, 1, 0, (7, 7), True))
+    assert bench.start() == [1, 5, 9]
+
+
+def test_an_answer_that_says_nothing_and_is_not_whole_is_none() -> None:
+    bench = heir()
+    bench.answer(LaneAnswer(1, 1, 1, 9, (), False))
+    assert bench.start() == []
+    bench.answer(LaneAnswer(1, 1, 1, 0, (), True))
+    assert bench.start() == [1, 3, 5, 7, 9]
+
+
+def test_an_heir_learns_how_often_messages_were_tried() -> None:
+    bench = heir()
+    bench.answer(LaneAnswer(1, 1, 1, 0, (), True), tried=(Tried(3, 2, 6),))
+    attempts = {message.body: message.attempt for message in bench.stream.work.take(bench.now, 9)}
+    assert attempts == {1: 1, 3: 3, 5: 1, 7: 1, 9: 1}
+
+
+def test_what_is_done_of_an_inherited_lane_is_not_asked_for_any_more() -> None:
+    """Its sender need not have it. If it were asked for for ever, real gaps would find no place."""
+    bench = Bench()
+    bench.stamp(5, 6)
+    bench.frame(*range(1, 9))
+    bench.run(0.1, beats=True)
+    bench.stamp(5, gone=(6,))
+    bench.run(0.5, beats=True)
+    assert set(bench.missing()) >= set(range(1, 9)), "all of it may be needed"
+    bench.said.clear()
+    bench.run(0.9, beats=True)
+    bench.answer(LaneAnswer(1, 1, 1, 4, (7, 8), True))
+    bench.stream.lanes[LaneKey(1, 0, 1)].done.merge(4, (7, 8))
+    bench.stream._stop_asking_for_done(bench.stream.lanes[LaneKey(1, 0, 1)])
+    bench.said.clear()
+    bench.run(2.0, beats=True)
+    assert set(bench.missing()) == {5, 6}
+
+
+def test_starts_are_reported_at_once_and_again_in_turns() -> None:
+    bench = Bench(tracked=True)
+    bench.stamp(5)
+    bench.take_in(bench.frame(*range(1, 401)))
+    bench.run(0.1, beats=True)
+    taken = bench.stream.work.take(bench.now, 400)
+    assert len(taken) == 400
+    first, second = bench.stream.report(full=False), bench.stream.report(full=False)
+    assert [len(first.tried), len(second.tried)] == [limits.REPORT_TRIED_MAX, 400 - limits.REPORT_TRIED_MAX]
+    assert bench.stream.report(full=False).tried == ()
+    again = {one.sequence for _ in range(2) for one in bench.stream.report(full=True).tried}
+    assert again == set(range(1, 401)), "a report can be lost: heartbeats repeat all of them"
+
+
+def test_reports_fit_a_datagram_however_many_lanes_have_holes() -> None:
+    bench = Bench()
+    members = (Member(ME, limits.WEIGHT_MAX),)
+    bench.hear(bench.stamper.switch(1, GROUP, Version(1, 5), members, (), (), ()))
+    bench.take_in(bench.frame(*range(6_400)))
+    bench.run(0.1, beats=True)
+    taken = sorted(bench.stream.work.take(bench.now, 6_400), key=lambda message: message.sequence)
+    for number, message in enumerate(taken):
+        if number // limits.WEIGHT_MAX % 2:
+            bench.stream.work.acknowledge(message)
+    bench.stream.shared_by = 3
+    known: dict[LaneKey, DoneRuns] = {}
+    for turn in range(80):
+        report = bench.stream.report(full=turn % 3 == 0)
+        bench.stream.reported(bench.now)
+        assert len(encode_control(Report(ME, report), TAG)) < limits.DATAGRAM_BYTES_MAX // 2
+        for lane in report.lanes:
+            known.setdefault(LaneKey(lane.stamp, lane.slot, 1), DoneRuns(0)).merge(lane.floor, lane.runs)
+    for key, lane in bench.stream.lanes.items():
+        done = lane.all_done()
+        assert known[key].flat(999) == done.flat(999)
+
+
+def test_gates_are_opened_by_heartbeats_for_segments_that_are_known(bench: Bench) -> None:
+    opened: list[tuple[int, int]] = []
+    bench.stream.work.open_gates = lambda stamp, bits: opened.append((stamp, bits))  # type: ignore[method-assign]
+    bench.beat(shards=(ShardsDone(1, (5, 1)), ShardsDone(9, (7,))))
+    assert opened == [(1, 1 << 32 | 5)]
+
+
+def test_clocks_that_are_far_apart_for_long_are_told_of_once(bench: Bench) -> None:
+    for bench.now in (0.4, 3.0, 3.5):
+        bench.tail()
+    assert not any("clock" in text for text in bench.told), "a few frames may just have come late"
+    for bench.now in (4.1, 5.0):
+        bench.tail()
+    assert [text for text in bench.told if "clock" in text] == [
+        f"the clock of sender {SENDER:016x} is 4.1 s behind ours: its due times and times to live are read by our "
+        "clock, so set both clocks right"
+    ]
+
+
+# --- handing over -------------------------------------------------------------------------------------------------
+
+
+def with_backlog(*, load: int = 0) -> Bench:
+    """Of 1 to 24 the even ones are ours, of which 2 is in hand; 6 has so much to do."""
+    bench = Bench()
+    bench.stamp(5, 6)
+    bench.beats.beat(0.0)
+    bench.beat()
+    bench.take_in(bench.frame(*range(1, 25)))
+    bench.peer(6, silent=False)
+    bench.peers[6].load = load
+    assert [message.body for message in bench.stream.work.take(0.0, 1)] == [2]
+    return bench
+
+
+def consider(bench: Bench, times: int = 3) -> None:
+    for _ in range(times):
+        bench.stream.consider_handing_over(bench.now, bench.peers)
+        bench.stream.wake(bench.now, bench.peers)
+        bench.stream.check_invariants()
+
+
+def test_after_three_heartbeats_half_of_what_waits_is_offered_to_an_idle_one() -> None:
+    bench = with_backlog()
+    consider(bench, 2)
+    assert bench.all(HandOver) == []
+    consider(bench, 1)
+    assert bench.all(HandOver) == [HandOver(ME, SENDER, GROUP, 1, 0, 16, 6, 1)]
+    assert (bench.start(), bench.stats.handed_over) == ([4, 6, 8, 10, 12, 14], 5)
+    assert not bench.stream.may_start(bench.now, 16) and bench.stream.may_start(bench.now, 14)
+
+
+def test_nothing_is_offered_to_those_who_have_work() -> None:
+    bench = with_backlog(load=1)
+    consider(bench, 9)
+    assert bench.all(HandOver) == []
+
+
+def leaves(bench: Bench) -> None:
+    bench.stream.leave()
+
+
+def has_no_lease(bench: Bench) -> None:
+    bench.now = 5.0
+
+
+def is_alone(bench: Bench) -> None:
+    bench.peers.clear()
+
+
+def is_orphaned(bench: Bench) -> None:
+    bench.now = 0.9
+    bench.peer(6)
+    bench.stream.consider_orphaned(bench.now, bench.peers)
+    assert bench.stream.lease.orphaned
+
+
+def has_many_stamps(bench: Bench) -> None:
+    for _ in range(OPEN_STAMPS_MAX):
+        bench.stamp(5, 6)
+
+
+@pytest.mark.parametrize("change", [leaves, has_no_lease, is_alone, is_orphaned, has_many_stamps])
+def test_one_that_cannot_or_need_not_hands_nothing_over(change: Callable[[Bench], None]) -> None:
+    bench = with_backlog()
+    change(bench)
+    consider(bench, 9)
+    assert bench.all(HandOver) == []
+
+
+def test_it_asks_until_the_stamp_is_there_and_then_begins_anew() -> None:
+    bench = with_backlog()
+    consider(bench)
+    bench.run(0.35)
+    assert len(bench.all(HandOver)) == 4
+    consider(bench, 9)
+    assert {ask.first for ask in bench.all(HandOver)} == {16}, "one at a time"
+    bench.hear(bench.stamper.move(25, GROUP, Moved(1, 0, 16, 6)))
+    bench.said.clear()
+    bench.run(0.9)
+    assert bench.all(HandOver) == []
+    consider(bench)
+    assert [ask.first for ask in bench.all(HandOver)] == [10]
+
+
+def test_it_asks_no_more_when_the_lane_is_lost() -> None:
+    bench = with_backlog()
+    consider(bench)
+    bench.stamp(6)
+    bench.said.clear()
+    bench.run(0.9)
+    assert bench.all(HandOver) == [] and bench.start() == []
+
+
+def test_a_fence_is_gone_when_the_lane_was_lost_and_came_back_in_one_breath() -> None:
+    """Both stamps are heard only now: what was to be given away is ours again, once the sender has answered."""
+    bench = with_backlog()
+    consider(bench)
+    away = bench.switch(6)
+    bench.hear(bench.switch(5, gone=(6,)))
+    bench.hear(away)
+    bench.said.clear()
+    bench.run(0.9 + T.heir_wait)
+    assert bench.all(HandOver) == []
+    bench.beats.beat(bench.now)
+    bench.beat()
+    bench.answer(LaneAnswer(1, 0, 1, 2, (), True), LaneAnswer(1, 1, 1, 24, (), True))
+    assert sorted(bench.start()) == list(range(4, 25, 2))
+
+
+def test_what_is_given_to_me_begins_with_the_answer_and_without_a_wait() -> None:
+    bench = Bench()
+    bench.stamp(5, 6)
+    bench.beats.beat(0.0)
+    bench.beat()
+    bench.take_in(bench.frame(*range(1, 25)))
+    assert bench.start() == list(range(2, 25, 2))
+    bench.hear(bench.stamper.move(25, GROUP, Moved(1, 1, 15, ME)))
+    assert bench.start() == []
+    bench.run(0.01)
+    assert bench.all(AskProgress)[-1].lanes == (LaneQuestion(1, 1, 15, 0),)
+    bench.answer(LaneAnswer(1, 1, 15, 4, (17, 17), True))
+    messages = bench.stream.work.take(bench.now, 99)
+    assert [message.sequence for message in messages] == [15, 19, 21, 23]
+    assert not any(message.redelivered for message in messages), "nobody can have started it"
+
+
+def test_what_comes_back_because_the_other_is_gone_is_asked_for_and_begun() -> None:
+    bench = with_backlog()
+    consider(bench)
+    bench.hear(bench.stamper.move(25, GROUP, Moved(1, 0, 16, ME)))
+    bench.run(0.01)
+    bench.answer(LaneAnswer(1, 0, 16, 1, (), True))
+    assert sorted(bench.start()) == list(range(4, 25, 2))
+
+
+def test_what_was_to_be_given_away_when_the_sender_died_is_told_as_lost() -> None:
+    bench = with_backlog()
+    consider(bench)
+    bench.run(20.0)
+    assert bench.stream.given_up and bench.stats.lost == 12
+
+
+def test_its_load_is_what_is_in_hand_and_what_can_be_started() -> None:
+    bench = with_backlog()
+    assert bench.stream.load(0.0) == 12
+    taken = bench.stream.work.take(0.0, 3)
+    assert bench.stream.load(0.0) == 12
+    for message in taken:
+        bench.stream.work.acknowledge(message)
+    assert bench.stream.load(0.0) == 9
+    assert bench.stream.load(5.0) == 1, "without a lease nothing is in line"
+    bench.stamp(6)
+    assert bench.stream.load(5.0) == 0

@@ -55,7 +55,10 @@ def name_of(body: Any) -> str:
 
 async def receive(args: argparse.Namespace, bus: rvq.Bus, log: Log) -> None:
     loop = asyncio.get_running_loop()
-    async with rvq.Receiver(args.label, group=args.group, weight=args.weight, bus=bus) as receiver:
+    group = None if args.tap else args.group
+    async with rvq.Receiver(args.label, group=group, weight=args.weight, bus=bus) as receiver:
+        if args.tap:
+            log.write("table", 0, None)  # it is open, and in no table
         loop.add_signal_handler(signal.SIGTERM, receiver.leave)
         watching = asyncio.create_task(watch(receiver, log))
         async for message in receiver:
@@ -133,6 +136,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--interface", default="lo")
     parser.add_argument("--group", default="default")
     parser.add_argument("--weight", type=int, default=1)
+    parser.add_argument("--tap", type=int, default=0, help="1: in no group")
     parser.add_argument("--work", type=float, default=0.0, help="seconds that each message takes")
     parser.add_argument("--name", default="s", help="first part of the names of the messages")
     parser.add_argument("--count", type=int, default=0, help="0: goes on until SIGTERM")

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from rvq.core.table import slots_of
 from rvq.sim import Link, ReceiverProcess, SenderProcess, Verdict, World
 from rvq.sim.history import Done, Finished, Started, Submitted
 from rvq.sim.mutants import build_named
 from rvq.timings import Timings
+from rvq.wire.records import shard_of
 
 LABEL = "work"
 TIMINGS = Timings()
@@ -33,6 +35,9 @@ PROMPT_S = 0.15
 
 BUSY_S = 0.5
 """The same for someone who has just inherited a few dozen messages."""
+
+KEYS = 50
+"""Of a sender with keys: so many that each of three receivers has about its share of them."""
 
 
 class Stage:
@@ -64,6 +69,7 @@ class Stage:
             self.run(settle_s)
             self.t0 = self.world.now
             assert self.in_force() == set(names), "everyone is in before the scenario begins"
+            assert not keyed or self.with_keys() == set(names), "everyone has keys: it matters who is out"
 
     # --- building -------------------------------------------------------------------------------------------------
 
@@ -75,7 +81,7 @@ class Stage:
         )
 
     def sender(self, name: str, *, messages: int = 600, rate: float = 60.0, burst: int = 1) -> SenderProcess:
-        keys = 10 if self.keyed else 0
+        keys = KEYS if self.keyed else 0
         return self.world.sender(LABEL, name=name, messages=messages, rate=rate, burst=burst, keys=keys)
 
     def __getitem__(self, name: str) -> ReceiverProcess:
@@ -118,6 +124,12 @@ class Stage:
         """The members of a group by the newest stamp."""
         stamps = self.s.stamps
         return set() if not stamps else self._members(stamps[-1][1], group)
+
+    def with_keys(self) -> set[str]:
+        """Those who have keys by the newest stamp."""
+        (entry,) = self.s.stamps[-1][1].groups
+        slots = slots_of(entry.members)
+        return self.names({slots[entry.shard_map[shard_of(f"key-{n}")]] for n in range(KEYS)})
 
     def _members(self, stamp: Any, group: str = "default") -> set[str]:
         return next((self.names(m.id for m in entry.members) for entry in stamp.groups if entry.group == group), set())

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rvq.core.stats import Counts, Stats
 from rvq.errors import RvqError
 from rvq.sim.checkers import (
     CHECKERS,
@@ -24,7 +25,7 @@ from rvq.sim.checkers import (
     repeated,
     two_owners,
 )
-from rvq.sim.history import Broken, Done, Ended, Event, Failed, Finished, Owed, Started, Submitted
+from rvq.sim.history import Broken, Dead, Done, Ended, Event, Failed, Finished, Owed, Started, Submitted
 
 S, S2 = 0xA1, 0xB2
 GROUP = "default"
@@ -60,14 +61,19 @@ class Tale:
         stream: int = S,
         asked_at: float | None = None,
         rivals: tuple[str, ...] = (),
+        due_at: float | None = None,
     ) -> Tale:
-        return self._add(lambda at: Started(at, by, group, stream, sequence, key, body, asked_at, rivals))
+        facts = (by, group, stream, sequence, key, body, asked_at, rivals)
+        return self._add(lambda at: Started(at, *facts, wall=at, due_at=due_at))
 
     def finished(self, sequence: int, by: str = "r1", *, group: str = GROUP, stream: int = S) -> Tale:
         return self._add(lambda at: Finished(at, by, group, stream, sequence))
 
     def failed(self, sequence: int, by: str = "r1") -> Tale:
         return self._add(lambda at: Failed(at, by, GROUP, S, sequence))
+
+    def dead(self, sequence: int, attempts: int, attempts_max: int, by: str = "r1") -> Tale:
+        return self._add(lambda at: Dead(at, by, GROUP, S, sequence, attempts, attempts_max))
 
     def done(self, sequence: int, *, group: str = GROUP, stream: int = S) -> Tale:
         return self._add(lambda at: Done(at, stream, group, sequence))
@@ -337,13 +343,18 @@ BAD: dict[Promise, Tale] = {
     Promise.REPEATED: Tale().submitted(1).owed().handled(1).started(1, "r2"),
     Promise.TWO_OWNERS: Tale().submitted(1).owed().started(1, rivals=("r2",)).finished(1).done(1),
     Promise.ORDER: Tale().submitted(1, 2, key="k").owed().handled(2, key="k").handled(1, key="k"),
+    Promise.TIME: Tale().submitted(1).owed().started(1, due_at=3.5).finished(1).done(1),
+    Promise.ATTEMPTS: Tale().submitted(1).owed().started(1).failed(1).dead(1, 1, 2).done(1),
+    Promise.ACCOUNT: good(),
     Promise.BROKEN: Tale().broken("r1", "KeyError: 7"),
 }
+COUNTED = {Promise.ACCOUNT: {"r1": Stats(emitted=1, acked=1, lanes={0: Counts(emitted=1)})}}
+"""What receivers counted, where it matters: here the lanes have nothing of what was acknowledged."""
 
 
 @pytest.mark.parametrize("promise", Promise, ids=lambda promise: promise.name)
 def test_every_broken_promise_is_in_the_verdict_and_no_other(promise: Promise) -> None:
-    verdict = judge(7, BAD[promise].events)
+    verdict = judge(7, BAD[promise].events, COUNTED.get(promise))
     assert [violation.promise for violation in verdict.violations] == [promise]
     with pytest.raises(PromiseBroken, match=f"seed 7: .*1 violations\n.*{promise.value}: ") as caught:
         verdict.raise_if_bad()
@@ -352,7 +363,11 @@ def test_every_broken_promise_is_in_the_verdict_and_no_other(promise: Promise) -
 
 
 def test_every_promise_has_a_checker() -> None:
-    assert len(CHECKERS) == len(Promise)
+    assert len(CHECKERS) >= len(Promise), "and some have several"
+
+
+def test_every_checker_is_content_with_a_good_history() -> None:
+    assert [check.__name__ for check in CHECKERS if check(good().events)] == []
 
 
 def test_before_a_world_has_calmed_down_nothing_is_lost_yet() -> None:

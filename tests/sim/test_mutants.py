@@ -19,14 +19,16 @@ from rvq.sim.mutants import MUTANTS, build_named
 from rvq.sim.workloads import run_seed
 from rvq.wire.frames import FrameType
 from tests.sim.stage import Stage
+from tests.sim.test_handing_over import a_backlog, moves
 
 FOUND_AT: dict[str, tuple[int, ...]] = {
     "answers-at-once": (227, 354, 450),
-    "echo-without-stamps": (809, 1311),
+    "echo-without-stamps": (263, 303),
+    "hands-over-without-stopping": (12, 17, 18),
     "heir-does-not-ask": (8, 12, 17),
     "joiners-ignore-open-stamps": (0, 8, 10),
     "keys-do-not-wait": (0, 1, 5),
-    "lease-from-echo": (0, 344, 416, 49, 85),
+    "lease-from-echo": (14, 17),
     "no-lease": (0, 20, 29),
     "no-lease-wait": (0, 227, 297, 20),
     "no-repair": (0, 1, 2),
@@ -136,6 +138,15 @@ def deaf_to_the_sender_for_good(mutant: str | None) -> Verdict:
     return stage.world.verdict()
 
 
+def the_giver_does_not_hear_of_the_stamp(mutant: str | None) -> Verdict:
+    """a hands over to b, and the stamp does not come to a: by then it must have stopped."""
+    stage = a_backlog(1, mutant=mutant)
+    stage.world.cut(stage.s, stage["a"], kinds=[FrameType.STAMP])
+    stage.run_until(lambda: bool(moves(stage)), timeout=2.0)
+    stage.run(0.5)
+    return judged(stage)
+
+
 SCHEDULES: dict[str, Callable[[str | None], Verdict]] = {
     "echo-without-stamps": struck_out_without_hearing_of_it,
     "lease-from-echo": echoes_that_come_late,
@@ -144,6 +155,7 @@ SCHEDULES: dict[str, Callable[[str | None], Verdict]] = {
     "answers-at-once": all_lose_the_sender_and_one_does_not_find_it_again,
     "no-lease-wait": all_lose_the_sender_and_one_does_not_find_it_again,
     "orphan-on-a-stale-word": silent_one_after_the_other,
+    "hands-over-without-stopping": the_giver_does_not_hear_of_the_stamp,
     "no-strikes": deaf_to_the_sender_for_good,
     "one-way": deaf_to_the_sender_for_good,
 }

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rvq.core.machine import Datagram, Route
+from rvq.core.machine import Datagram, Route, Wall
 from rvq.sim.clock import Clock, LocalClock
 from rvq.sim.history import Broken, Done, Ended, Failed, Finished, History, Started, Submitted
 from rvq.sim.network import Link, Network
@@ -27,6 +27,9 @@ class Letter:
     key: str | None = None
     body: Any = "x"
     lane_asked_at: float | None = None
+    attempt: int = 1
+    due_at: float | None = None
+    expires_at: float | None = None
 
 
 @dataclass
@@ -64,6 +67,7 @@ class FakeReceiver(FakeMachine):
     line: list[Letter] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
     left: bool = False
+    wall: Wall = field(default_factory=lambda: Wall(0.0))
 
     @property
     def ready(self) -> bool:
@@ -102,7 +106,7 @@ class FakeSender(FakeMachine):
     def undone(self) -> int:
         return 0 if self.done else len(self.bodies)
 
-    def submit(self, now: float, body: Any, *, key: str | None = None) -> None:
+    def submit(self, now: float, body: Any, **_attributes: Any) -> None:
         self.bodies.append(body)
 
     def flush(self, now: float) -> None:

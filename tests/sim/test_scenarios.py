@@ -551,3 +551,30 @@ def test_a_table_for_a_thousand_members_is_made_and_adopted() -> None:
     world.verdict().raise_if_bad()
     assert [len(stamp.groups[0].members) for _, stamp in sender.stamps][-1] == 1000
     assert len({start.receiver for start in world.history if isinstance(start, Started)}) > 5
+
+
+# --- keys of several senders --------------------------------------------------------------------------------------
+
+
+def test_a_key_of_two_senders_meets_one_receiver_once_both_are_on_one_table(seed: int, victim: str) -> None:
+    """Whatever each of them struck out on the way: one joins, one that only `t` does not hear comes back, one dies."""
+    stage = Stage(seed, keyed=True, messages=900)
+    t = stage.sender("t", messages=900)
+    stage.run(1.0)
+    stage.world.partition([stage[victim]], [t], for_s=2.0)
+    stage.run(1.0)
+    stage.join("d")
+    stage.run(3.0)
+    crashed = "cab"[seed % 3]
+    stage[crashed].crash()
+    stage.run(4.0)
+    (mine,), (others,) = stage.s.stamps[-1][1].groups, t.stamps[-1][1].groups
+    assert stage.names(member.id for member in mine.members) == {"a", "b", "c", "d"} - {crashed}
+    assert (mine.members, mine.shard_map) == (others.members, others.shard_map)
+    stage.end()
+    since = {stage.s.id: mine.at, t.id: others.at}
+    owners: dict[object, set[str]] = {}
+    for start in stage.starts():
+        if start.sequence >= since[start.stream]:
+            owners.setdefault(start.key, set()).add(start.receiver)
+    assert len(owners) > 10 and all(len(receivers) == 1 for receivers in owners.values())

@@ -40,7 +40,7 @@ from rvq.wire.records import (
 )
 from tests.wire.samples import AT, damaged, data_frame, record_lists, shortly, shorts
 
-RAW, MIXED, KEYED, EVEN, PADDED = (int(flag) for flag in DataFlag)
+RAW, MIXED, KEYED, EVEN, PADDED, HAS_URGENT = (int(flag) for flag in DataFlag)
 START = DATA_HEADER.size
 
 # --- golden bytes -------------------------------------------------------------------------------------------------
@@ -661,3 +661,25 @@ def test_bounds_out_of_order_never_take_more_memory_than_a_frame(as_list: bool) 
         tracemalloc.stop()
     of_each = 256  # places in lists, and the numbers and bytes in them: a good record takes that too
     assert peak < FRAME_BYTES_LOOPBACK + of_each * FRAME_MESSAGES_MAX
+
+
+# --- urgent ones --------------------------------------------------------------------------------------------------
+
+
+def test_a_frame_says_whether_it_has_urgent_messages() -> None:
+    plain, urgent = make_record(1), make_record(1, urgent=True)
+    assert not read_batch(encode_batch(AT, Records.of([plain, make_record(b"x")]))).has_urgent
+    frame = encode_batch(AT, Records.of([plain, urgent]))
+    assert read_data_header(frame).flags == MIXED | HAS_URGENT
+    batch = read_batch(frame)
+    assert batch.has_urgent
+    assert [content and content.urgent for content in batch.contents(range(2))] == [False, True]
+    alone = encode_batch(AT, Records.of([urgent]))
+    assert read_data_header(alone).flags == MIXED | HAS_URGENT | EVEN
+    assert read_batch(alone).contents(range(1)) == [Content(1, urgent=True)]
+
+
+@pytest.mark.parametrize("flags", [HAS_URGENT, RAW | HAS_URGENT, 64, 128])
+def test_urgent_ones_without_kinds_and_unknown_flags_are_refused(flags: int) -> None:
+    with pytest.raises(WireError):
+        read_batch(data_frame(1, flags | EVEN, b"x" + shorts(1)))

@@ -30,7 +30,9 @@ from rvq.wire.codec import (
 
 TAG = 0xC0FFEE07
 SOURCE = 0x0123456789ABCDEF
-REPORT = f.StreamReport(5, 70_000, 4_194_304, (f.LaneProgress(2, 1, 1000, (1003, 1003, 1009, 1021)),))
+REPORT = f.StreamReport(
+    5, 70_000, 4_194_304, (f.LaneProgress(2, 1, 1000, (1003, 1003, 1009, 1021)),), (f.Tried(1004, 2, 11),)
+)
 
 shortly = settings(max_examples=80, deadline=None, derandomize=True, database=None)
 
@@ -45,11 +47,14 @@ GOLDEN: list[tuple[f.Control, str]] = [
             70_000,
             1,
             2,
-            (f.GroupState("default", f.Version(3, 11), 250, False), f.GroupState("journal", f.NO_VERSION, 0, True)),
+            (
+                f.GroupState("default", f.Version(3, 11), 250, False, (f.ShardsDone(2, (4_294_967_295, 3)),)),
+                f.GroupState("journal", f.NO_VERSION, 0, True, ()),
+            ),
             (f.Echo(11, 41), f.Echo(12, 1)),
         ),
         "7276710110000000c0ffee07000000000123456789abcdef0000000000000000"
-        "99a4776f726b07c3cd012cce0001117001029294a764656661756c7492030bccfac294a76a6f75726e616c92000000c3"
+        "99a4776f726b07c3cd012cce0001117001029295a764656661756c7492030bccfac291920292ceffffffff0395a76a6f75726e616c92000000c390"
         "92920b29920c01",
     ),
     (
@@ -69,16 +74,19 @@ GOLDEN: list[tuple[f.Control, str]] = [
                     (13,),
                     (f.Silence(14, 1.25),),
                     (15,),
+                    (),
+                    (f.Moved(1, 3, 290, 12),),
                 ),
             ),
         ),
         "7276710111000000c0ffee07000000000123456789abcdef0000000000000000"
-        "95a4776f726b02cd012dc29198a764656661756c7402cd012d92030b92920b01920c04910d91920ecb3ff40000000000"
-        "00910f",
+        "95a4776f726b02cd012dc2919aa764656661756c7402cd012d92030b92920b01920c04910d91920ecb3ff40000000000"
+        "00910f9091940103cd01220c",
     ),
     (
-        f.Progress(SOURCE, 99, REPORT.lanes),
-        "7276710112000000c0ffee07000000000123456789abcdef0000000000000000926391940201cd03e894cd03ebcd03ebcd03f1cd03fd",
+        f.Progress(SOURCE, 99, (f.LaneAnswer(2, 1, 901, *REPORT.lanes[0][2:], False),), REPORT.tried),
+        "7276710112000000c0ffee07000000000123456789abcdef0000000000000000"
+        "936391960201cd0385cd03e894cd03ebcd03ebcd03f1cd03fdc29193cd03ec020b",
     ),
     (f.SenderGoodbye(SOURCE, "work"), "7276710113000000c0ffee07000000000123456789abcdef000000000000000091a4776f726b"),
     (
@@ -94,23 +102,26 @@ GOLDEN: list[tuple[f.Control, str]] = [
             41,
             False,
             True,
+            6,
             f.Version(3, 11),
             (f.Heard(5, 7, 2, True, True),),
             (REPORT,),
         ),
         "7276710120000000c0ffee07000000000123456789abcdef0000000000000000"
-        "99a4776f726ba764656661756c740129c2c392030b9195050702c3c3919405ce00011170ce0040000091940201cd03e894"
-        "cd03ebcd03ebcd03f1cd03fd",
+        "9aa4776f726ba764656661756c740129c2c30692030b9195050702c3c3919505ce00011170ce0040000091940201cd03e894"
+        "cd03ebcd03ebcd03f1cd03fd9193cd03ec020b",
     ),
     (
-        f.TableFrame(SOURCE, "work", "default", f.Version(3, 11), (f.Member(11, 1), f.Member(12, 4)), (13,)),
+        f.TableFrame(
+            SOURCE, "work", "default", f.Version(3, 11), (f.Member(11, 1), f.Member(12, 4)), (13,), (0, 4) * 512
+        ),
         "7276710121000000c0ffee07000000000123456789abcdef0000000000000000"
-        "95a4776f726ba764656661756c7492030b92920b01920c04910d",
+        "96a4776f726ba764656661756c7492030b92920b01920c04910ddc0400" + "0004" * 512,
     ),
     (
         f.Report(SOURCE, REPORT),
         "7276710122000000c0ffee07000000000123456789abcdef0000000000000000"
-        "919405ce00011170ce0040000091940201cd03e894cd03ebcd03ebcd03f1cd03fd",
+        "919505ce00011170ce0040000091940201cd03e894cd03ebcd03ebcd03f1cd03fd9193cd03ec020b",
     ),
     (
         f.Nak(SOURCE, 5, (10, 12, 20, 20), (f.MissingParts(31, (0, 2)),)),
@@ -118,12 +129,16 @@ GOLDEN: list[tuple[f.Control, str]] = [
     ),
     (f.AskStamps(SOURCE, 5, 1, 2), "7276710124000000c0ffee07000000000123456789abcdef000000000000000093050102"),
     (
-        f.AskProgress(SOURCE, 5, "default", 99, (f.LaneKey(2, 1),)),
-        "7276710125000000c0ffee07000000000123456789abcdef00000000000000009405a764656661756c746391920201",
+        f.AskProgress(SOURCE, 5, "default", 99, (f.LaneQuestion(2, 1, 901, 1003),)),
+        "7276710125000000c0ffee07000000000123456789abcdef00000000000000009405a764656661756c746391940201cd0385cd03eb",
     ),
     (
         f.Goodbye(SOURCE, "work", "default"),
         "7276710126000000c0ffee07000000000123456789abcdef000000000000000092a4776f726ba764656661756c74",
+    ),
+    (
+        f.HandOver(SOURCE, 5, "default", 2, 3, 290, 12, 6),
+        "7276710127000000c0ffee07000000000123456789abcdef00000000000000009705a764656661756c740203cd01220c06",
     ),
 ]
 
@@ -181,22 +196,51 @@ members = st.dictionaries(numbers, st.integers(1, limits.WEIGHT_MAX), max_size=6
 )
 runs = st.sets(numbers, max_size=8).map(lambda ends: tuple(sorted(ends)[: len(ends) // 2 * 2]))
 lanes = tuples_of(st.builds(f.LaneProgress, numbers, numbers, numbers, runs))
-reports = st.builds(f.StreamReport, numbers, numbers, numbers, lanes)
+answers = tuples_of(st.builds(f.LaneAnswer, numbers, numbers, numbers, numbers, runs, st.booleans()))
+questions = tuples_of(st.builds(f.LaneQuestion, numbers, numbers, numbers, numbers))
+shards_done = st.builds(f.ShardsDone, numbers, tuples_of(numbers))
+tried = tuples_of(st.builds(f.Tried, numbers, numbers, numbers))
+reports = st.builds(f.StreamReport, numbers, numbers, numbers, lanes, tried)
 silences = st.builds(f.Silence, numbers, st.floats(0, allow_nan=False, allow_infinity=False))
-group_states = st.builds(f.GroupState, names, versions, numbers, st.booleans())
-group_stamps = st.builds(
-    f.GroupStamp,
-    names,
-    numbers,
-    numbers,
-    versions,
-    members.filter(bool),
-    tuples_of(numbers),
-    tuples_of(silences),
-    tuples_of(numbers),
-)
+group_states = st.builds(f.GroupState, names, versions, numbers, st.booleans(), tuples_of(shards_done))
+
+
+def stamps(keyed: bool) -> st.SearchStrategy[f.Stamp]:
+    """With keys, a group's stamp has a map of the shards."""
+    group_stamps = st.builds(
+        f.GroupStamp,
+        names,
+        numbers,
+        numbers,
+        versions,
+        members.filter(bool),
+        tuples_of(numbers),
+        tuples_of(silences),
+        tuples_of(numbers),
+        st.just((0,) * 1024 if keyed else ()),
+        tuples_of(st.builds(f.Moved, numbers, numbers, numbers, numbers), limits.MOVED_MAX),
+    )
+    return st.builds(f.Stamp, numbers, names, numbers, numbers, st.just(keyed), tuples_of(group_stamps))
+
+
 heard = st.builds(f.Heard, numbers, numbers, numbers, st.booleans(), st.booleans())
 missing_parts = st.builds(f.MissingParts, numbers, tuples_of(numbers))
+
+
+def a_map(members: tuple[f.Member, ...]) -> tuple[int, ...]:
+    slots = sum(member.weight for member in members)
+    return tuple(shard * shard % slots for shard in range(1024)) if slots else ()
+
+
+def a_stamp(source: int, label: str, number: int, at: int, keyed: bool, groups: tuple[f.GroupStamp, ...]) -> f.Stamp:
+    """With a map of the shards in each group if there may be keys."""
+    with_maps = tuple(group._replace(shard_map=a_map(group.members)) for group in groups)
+    return f.Stamp(source, label, number, at, keyed, with_maps if keyed else groups)
+
+
+def a_table(source: int, label: str, group: str, version: f.Version, members: Any, draining: Any) -> f.TableFrame:
+    return f.TableFrame(source, label, group, version, members, draining, a_map(members))
+
 
 controls: st.SearchStrategy[f.Control] = st.one_of(
     st.builds(
@@ -212,8 +256,8 @@ controls: st.SearchStrategy[f.Control] = st.one_of(
         tuples_of(group_states),
         tuples_of(st.builds(f.Echo, numbers, numbers)),
     ),
-    st.builds(f.Stamp, numbers, names, numbers, numbers, st.booleans(), tuples_of(group_stamps)),
-    st.builds(f.Progress, numbers, numbers, lanes),
+    st.booleans().flatmap(stamps),
+    st.builds(f.Progress, numbers, numbers, answers, tried),
     st.builds(f.SenderGoodbye, numbers, names),
     st.builds(f.AskTable, numbers, names, versions),
     st.builds(
@@ -225,16 +269,19 @@ controls: st.SearchStrategy[f.Control] = st.one_of(
         numbers,
         st.booleans(),
         st.booleans(),
+        numbers,
         versions,
         tuples_of(heard),
         tuples_of(reports),
     ),
-    st.builds(f.TableFrame, numbers, names, names, versions, members, tuples_of(numbers)),
+    st.builds(f.TableFrame, numbers, names, names, versions, members, tuples_of(numbers), st.just(())),
+    st.builds(a_table, numbers, names, names, versions, members, tuples_of(numbers)),
     st.builds(f.Report, numbers, reports),
     st.builds(f.Nak, numbers, numbers, runs, tuples_of(missing_parts)),
     st.builds(f.AskStamps, numbers, numbers, numbers, numbers),
-    st.builds(f.AskProgress, numbers, numbers, names, numbers, tuples_of(st.builds(f.LaneKey, numbers, numbers))),
+    st.builds(f.AskProgress, numbers, numbers, names, numbers, questions),
     st.builds(f.Goodbye, numbers, names, names),
+    st.builds(f.HandOver, numbers, numbers, names, numbers, numbers, numbers, numbers, numbers),
 )
 
 
@@ -261,8 +308,11 @@ def test_what_is_inside_a_frame_has_its_names_again() -> None:
 
 def test_a_full_table_fits_the_codec() -> None:
     full = tuple(f.Member(id, limits.SLOTS_MAX // limits.MEMBERS_MAX) for id in range(limits.MEMBERS_MAX))
-    table = f.TableFrame(SOURCE, "work", "default", f.Version(1, 1), full, ())
-    assert decode_control(encode_control(table, TAG)) == table
+    shard_map = tuple(range(limits.SLOTS_MAX - 1024, limits.SLOTS_MAX))
+    table = f.TableFrame(SOURCE, "work", "default", f.Version(1, 1), full, (), shard_map)
+    datagram = encode_control(table, TAG)
+    assert decode_control(datagram) == table
+    assert len(datagram) <= limits.DATAGRAM_BYTES_MAX
 
 
 def test_a_name_of_255_bytes_passes_and_one_of_256_does_not() -> None:
@@ -426,12 +476,12 @@ def test_what_msgpack_has_and_control_frames_have_not_is_refused(body: bytes) ->
 
 @pytest.mark.parametrize("seconds", [math.nan, math.inf, -math.inf, -0.5, "1", None, True])
 def test_a_silence_that_is_no_duration_is_refused(seconds: Any) -> None:
-    group = ["default", 1, 1, [1, 1], [[9, 1]], [], [[14, seconds]], []]
+    group = ["default", 1, 1, [1, 1], [[9, 1]], [], [[14, seconds]], [], [], []]
     assert refused(datagram_of(f.FrameType.STAMP, ["work", 1, 1, False, [group]]))
 
 
 def test_a_silence_in_whole_seconds_is_read() -> None:
-    group = ["default", 1, 1, [1, 1], [[9, 1]], [], [[14, 2]], []]
+    group = ["default", 1, 1, [1, 1], [[9, 1]], [], [[14, 2]], [], [], []]
     stamp = decode_control(datagram_of(f.FrameType.STAMP, ["work", 1, 1, False, [group]]))
     assert isinstance(stamp, f.Stamp)
     assert stamp.groups[0].silent == (f.Silence(14, 2.0),)
@@ -444,21 +494,84 @@ def test_true_is_not_a_number_and_one_is_not_a_flag() -> None:
 
 @pytest.mark.parametrize("table", [[[2, 1], [1, 1]], [[1, 1], [1, 1]], [[1, 0]], [[1, limits.WEIGHT_MAX + 1]]])
 def test_members_out_of_order_twice_or_of_odd_weight_are_refused(table: list[list[int]]) -> None:
-    assert refused(datagram_of(f.FrameType.TABLE, ["work", "default", [1, 1], table, []]))
+    assert refused(datagram_of(f.FrameType.TABLE, ["work", "default", [1, 1], table, [], []]))
 
 
 @pytest.mark.parametrize(("table", "is_refused"), [([], True), ([[9, 1]], False)])
 def test_a_stamp_without_slots_is_refused(table: list[list[int]], is_refused: bool) -> None:
-    group = ["default", 1, 1, [1, 1], table, [], [], []]
+    group = ["default", 1, 1, [1, 1], table, [], [], [], [], []]
     assert refused(datagram_of(f.FrameType.STAMP, ["work", 1, 1, False, [group]])) == is_refused
+
+
+@pytest.mark.parametrize(
+    ("moved", "is_refused"),
+    [
+        ([[1, 2, 30, 9]], False),
+        ([[1, 2, 30, 9]] * limits.MOVED_MAX, False),
+        ([[1, 2, 30, 9]] * (limits.MOVED_MAX + 1), True),
+        ([[1, 2, 30]], True),
+        ([[1, 2, 30, -9]], True),
+        (None, True),
+    ],
+)
+def test_what_a_stamp_moves_is_a_short_list_of_parts_of_lanes(moved: Any, is_refused: bool) -> None:
+    group = ["default", 1, 1, [1, 1], [[9, 1]], [], [], [], [], moved]
+    assert refused(datagram_of(f.FrameType.STAMP, ["work", 1, 1, False, [group]])) == is_refused
+
+
+def is_refused(keyed: bool, members: list[list[int]], shard_map: Any) -> tuple[bool, bool]:
+    """A table, and a stamp, with this map."""
+    group = ["default", 1, 1, [1, 1], members, [], [], [], shard_map, []]
+    return (
+        refused(datagram_of(f.FrameType.TABLE, ["work", "default", [1, 1], members, [], shard_map])),
+        refused(datagram_of(f.FrameType.STAMP, ["work", 1, 1, keyed, [group]])),
+    )
+
+
+def test_a_shard_map_of_slots_that_there_are_is_read_even_if_it_is_not_even() -> None:
+    assert is_refused(True, [[7, 1], [9, 2]], [0, 1, 2, 2] * 256) == (False, False)
+    assert is_refused(True, [[7, 1], [9, 2]], [2] * 1024) == (False, False)
+
+
+@pytest.mark.parametrize(
+    "shard_map",
+    [
+        [0, 1, 2, 3] * 256,
+        [0] * 1023 + [-1],
+        [0] * 1023 + [2**40],
+        [0] * 1023 + [True],
+        [0] * 1023 + [0.0],
+        [0] * 1023 + [None],
+        [0] * 1023,
+        [0] * 1025,
+        [0],
+        0,
+        None,
+        "",
+    ],
+    ids=lambda shard_map: f"{str(shard_map)[-9:]}",
+)
+def test_a_shard_map_that_is_cut_or_names_slots_that_there_are_not_is_refused(shard_map: Any) -> None:
+    assert is_refused(True, [[7, 1], [9, 2]], shard_map) == (True, True)
+
+
+def test_a_stamp_has_a_shard_map_if_and_only_if_there_may_be_keys() -> None:
+    assert is_refused(False, [[7, 1]], []) == (False, False)
+    assert is_refused(True, [[7, 1]], []) == (False, True)
+    assert is_refused(False, [[7, 1]], [0] * 1024) == (False, True)
+
+
+def test_a_table_without_slots_has_no_shard_map() -> None:
+    assert not refused(datagram_of(f.FrameType.TABLE, ["work", "default", [1, 1], [], [7], []]))
+    assert refused(datagram_of(f.FrameType.TABLE, ["work", "default", [1, 1], [], [7], [0] * 1024]))
 
 
 def test_a_table_with_too_many_members_or_slots_is_refused() -> None:
     heavy = [[id, limits.WEIGHT_MAX] for id in range(limits.SLOTS_MAX // limits.WEIGHT_MAX + 1)]
     many = [[id, 1] for id in range(limits.MEMBERS_MAX + 1)]
     for table in (heavy, many):
-        assert refused(datagram_of(f.FrameType.TABLE, ["work", "default", [1, 1], table, []]))
-        assert not refused(datagram_of(f.FrameType.TABLE, ["work", "default", [1, 1], table[:-1], []]))
+        assert refused(datagram_of(f.FrameType.TABLE, ["work", "default", [1, 1], table, [], []]))
+        assert not refused(datagram_of(f.FrameType.TABLE, ["work", "default", [1, 1], table[:-1], [], []]))
 
 
 @pytest.mark.parametrize("runs", [[1], [2, 1], [1, 3, 3, 4], [5, 6, 1, 2], [1, 2, 4], [-1, 2]])

@@ -76,7 +76,7 @@ def test_a_whole_that_cannot_be_read_is_none() -> None:
         (2, 2, 0, NO_SHARD, b"x"),
         (0, FRAGMENTS_MAX + 1, 0, NO_SHARD, b"x"),
         (0, 2**32 - 1, 0, NO_SHARD, b"x"),
-        (0, 2, 3, NO_SHARD, b"x"),
+        (0, 2, 5, NO_SHARD, b"x"),
         (0, 2, 255, NO_SHARD, b"x"),
         (0, 2, 0, SHARDS, b"x"),
         (0, 2, 0, NO_SHARD, b""),
@@ -137,3 +137,12 @@ def test_random_bodies_raise_nothing_but_wire_errors(flags: int, count: int, bod
 @given(st.binary(max_size=120))
 def test_random_bytes_raise_nothing_but_wire_errors(datagram: bytes) -> None:
     assert not read_everything(datagram)
+
+
+def test_a_large_message_keeps_its_times_and_its_urgency() -> None:
+    for record in (make_record(bytes(2000), urgent=True), make_record(bytes(2000), None, None, 9.5, 2.5)):
+        parts = [read_fragment(part, read_data_header(part)) for part in encode_fragments(AT, record, FRAME_BYTES_MIN)]
+        whole = Whole(parts[0], b"".join(part.data for part in parts))
+        (content,) = whole.contents([0])
+        assert content == read_record(record.kind, record.data)
+        assert content is not None and whole.has_urgent == content.urgent == (record.kind == Kind.URGENT)

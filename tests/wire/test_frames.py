@@ -39,6 +39,7 @@ def test_the_numbers_of_frame_types_never_change() -> None:
         "ASK_STAMPS": 36,
         "ASK_PROGRESS": 37,
         "GOODBYE": 38,
+        "HAND_OVER": 39,
     }
 
 
@@ -49,6 +50,7 @@ def test_the_flags_of_data_frames_never_change() -> None:
         "KEYED": 4,
         "EVEN": 8,
         "PADDED": 16,
+        "URGENT": 32,
     }
 
 

@@ -46,7 +46,13 @@ def test_keys_spread_over_all_shards() -> None:
 
 
 def test_the_numbers_of_kinds_and_attributes_never_change() -> None:
-    assert {kind.name: kind.value for kind in Kind} == {"RAW": 0, "PACKED": 1, "RICH": 2}
+    assert {kind.name: kind.value for kind in Kind} == {
+        "RAW": 0,
+        "PACKED": 1,
+        "RICH": 2,
+        "LATER": 3,
+        "URGENT": 4,
+    }
     assert {name.name: name.value for name in Attribute} == {"KEY": 1, "HEADERS": 2, "DUE_AT": 3, "TTL": 4}
 
 
@@ -287,3 +293,60 @@ def test_long_honest_lists_are_read() -> None:
     ):
         record = make_record(body)
         assert read_record(record.kind, record.data).body == body
+
+
+# --- times and urgency --------------------------------------------------------------------------------------------
+
+seconds = st.none() | st.floats(0, 1e12)
+
+
+@settings(shortly, max_examples=150)
+@given(bodies, keys, headers, seconds, seconds)
+def test_times_come_back_and_the_kind_says_whether_it_waits(
+    body: Any, key: Any, headers: Any, due_at: float | None, ttl: float | None
+) -> None:
+    record = make_record(body, key, headers, due_at, ttl)
+    assert read_record(record.kind, record.data) == Content(body, key, headers or None, due_at, ttl, False)
+    assert (record.kind == Kind.LATER) == (due_at is not None)
+
+
+def test_the_bytes_of_a_message_with_times_never_change() -> None:
+    later = make_record("x", None, None, 1700000000.25, 2)
+    assert (later.kind, later.data.hex()) == (3, "92a1788203cb41d954fc4010000004cb4000000000000000")
+    urgent = make_record("x", urgent=True)
+    assert (urgent.kind, urgent.data.hex()) == (4, "92a17880")
+    assert read_record(4, urgent.data).urgent
+
+
+@pytest.mark.parametrize("odd", [{"key": "k"}, {"due_at": 5.0}])
+def test_a_message_that_has_its_place_already_cannot_be_urgent(odd: dict[str, Any]) -> None:
+    with pytest.raises(BadMessage, match="urgent"):
+        make_record(1, urgent=True, **odd)
+
+
+@pytest.mark.parametrize("name", ["due_at", "ttl"])
+@pytest.mark.parametrize("odd", [-1.0, float("inf"), float("nan"), "5", True])
+def test_a_time_that_no_receiver_would_read_is_refused_where_it_is_sent(name: str, odd: Any) -> None:
+    with pytest.raises(BadMessage, match="not a time"):
+        make_record(1, **{name: odd})
+
+
+@pytest.mark.parametrize(
+    ("kind", "attributes"),
+    [
+        (Kind.RICH, {3: 5.0}),
+        (Kind.LATER, {}),
+        (Kind.LATER, {4: 5.0}),
+        (Kind.URGENT, {3: 5.0}),
+        (Kind.URGENT, {1: "k"}),
+        (Kind.LATER, {3: 5}),
+        (Kind.LATER, {3: -5.0}),
+        (Kind.LATER, {3: float("inf")}),
+        (Kind.RICH, {4: float("nan")}),
+        (Kind.RICH, {4: "5"}),
+        (5, {}),
+    ],
+)
+def test_a_record_whose_times_or_kind_cannot_be_is_refused(kind: int, attributes: dict[int, Any]) -> None:
+    with pytest.raises(WireError):
+        read_record(kind, msgpack.packb([1, attributes]))

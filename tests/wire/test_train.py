@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rvq.errors import WireError
+from rvq.limits import FLIGHT_COST_BYTES
 from rvq.wire.batch import BATCH_OVERHEAD, Stamped, encode_batch, encode_even_batches, own_stride, read_batch
 from rvq.wire.codec import DATA_HEADER, read_data_header
 from rvq.wire.frames import DataFlag
-from rvq.wire.records import Content, Records, make_record, make_records
+from rvq.wire.records import Content, Record, Records, make_record, make_records
 from rvq.wire.train import Train, read_train, split
 from tests.wire.samples import AT, shortly
 
@@ -170,3 +171,15 @@ def test_padding_says_so_in_its_frame() -> None:
     keyed = encode_batch(AT, Records.of([make_record(b"x", key="k"), make_record(b"y")]), SIZE)
     assert len(keyed) == SIZE
     assert [content.body for content in read_batch(keyed).contents(range(2)) if content] == [b"x", b"y"]
+
+
+def test_a_train_with_an_urgent_message_is_split() -> None:
+    """It must not wait for its turn, so somebody has to look for it."""
+
+    def train(last: Record) -> bytes:
+        first = encode_batch(AT, Records.of([make_record(b"x"), make_record(1)]), 100)
+        second = AT._replace(first=AT.first + 2, position=AT.position + 100 + FLIGHT_COST_BYTES)
+        return first + encode_batch(second, Records.of([make_record(b"y"), last]))
+
+    assert read_train(train(make_record(2)), 100) is not None
+    assert read_train(train(make_record(2, urgent=True)), 100) is None

@@ -1,0 +1,294 @@
+"""`rvq.consume`: a handler for each message. Owns the workers, and when an error is tried again or given up."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import traceback
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
+from random import Random
+from typing import Any, Literal
+
+from rvq.aio.driver import logger
+from rvq.aio.receiver import Receiver, mark_of
+from rvq.bus import Bus
+from rvq.core.retries import Backoff
+from rvq.core.table import TableView
+from rvq.dead import dead_label
+from rvq.errors import AlreadyDone
+from rvq.ledger.ledger import Ledger
+from rvq.message import Message
+from rvq.names import check_label
+
+Handler = Callable[[Message], Awaitable[Any]] | Callable[[Message], Any]
+OnLost = Literal["cancel", "tell"]
+
+ATTEMPTS = 5
+"""Before a message is given up, unless told."""
+
+LOOK_S = 0.05
+"""Between two looks whether what is being handled is still ours."""
+
+
+async def consume(
+    label: str,
+    handler: Handler,
+    *,
+    group: str = "default",
+    concurrency: int = 1,
+    attempts: int = ATTEMPTS,
+    backoff: Backoff | None = None,
+    ledger: Ledger | None = None,
+    on_lost: OnLost = "cancel",
+    hand_over: bool = True,
+    weight: int = 1,
+    bus: Bus | None = None,
+    stop: asyncio.Event | None = None,
+    on_table: Callable[[TableView], None] | None = None,
+) -> None:
+    """Call `handler(message)` for each message of `label` that is ours, until it is cancelled or `stop` is set.
+
+    A coroutine function runs in the loop, a plain one in a thread. A message is done when its handler returns. If it
+    raises, the message is tried again at once, then after growing pauses, `attempts` times in all; then it goes to the
+    label `<label>.dead`. So does one whose handlers ended their process that often.
+
+    concurrency: handlers at a time; only what they have time for is taken.
+    backoff: the pauses, `rvq.Backoff(first=0.2, factor=2, most=30, jitter=0.5)`.
+    ledger: `message.transaction()` writes to it; what is marked there is acknowledged without calling the handler. It
+        is opened, and closed again, unless it is open.
+    on_lost: when a message is no longer ours (the lease is over), "cancel" its handler, or "tell" by `message.lost`.
+    hand_over: give what waits here for long to a receiver of the group that has nothing to do.
+    stop: when it is set, what is ours is finished, and `consume` returns. If cancelled, handlers are cancelled, and
+        what they had begun is handled elsewhere; plain functions cannot be cancelled, and are waited for.
+    """
+    consumer = Consumer(
+        Receiver(
+            label,
+            group=group,
+            weight=weight,
+            ack="manual",
+            bus=bus,
+            on_table=on_table,
+            ledger=ledger,
+            tracked=True,
+            hand_over=hand_over,
+        ),
+        handler,
+        concurrency=_at_least_one("concurrency", concurrency),
+        attempts=_at_least_one("attempts", attempts),
+        backoff=backoff if backoff is not None else Backoff(),
+        on_lost=on_lost,
+    )
+    check_label(dead_label(label) or label)
+    if ledger is not None and not isinstance(ledger, Ledger):
+        raise TypeError(f"ledger={ledger!r:.60} is not a ledger: give rvq.Ledger.sqlite('file.db')")
+    if stop is not None and not isinstance(stop, asyncio.Event):
+        raise TypeError(f"stop={stop!r:.60} is not an asyncio.Event: make one, and set it to stop")
+    async with AsyncExitStack() as stack:
+        if ledger is not None and not ledger.is_open:
+            await stack.enter_async_context(ledger)
+        await stack.enter_async_context(consumer.receiver)
+        if stop is not None:
+            stopping = asyncio.create_task(_leave_at(stop, consumer.receiver))
+            stack.callback(stopping.cancel)
+        await consumer.run()
+
+
+async def _leave_at(stop: asyncio.Event, receiver: Receiver) -> None:
+    await stop.wait()
+    receiver.leave()
+
+
+class Consumer:
+    """Hands messages of a receiver to a handler, so many at a time."""
+
+    def __init__(
+        self,
+        receiver: Receiver,
+        handler: Handler,
+        *,
+        concurrency: int,
+        attempts: int,
+        backoff: Backoff,
+        on_lost: OnLost = "cancel",
+    ) -> None:
+        if not callable(handler):
+            raise TypeError(f"handler={handler!r:.60} cannot be called: give a function of the message")
+        if on_lost not in ("cancel", "tell"):
+            raise ValueError(f'on_lost={on_lost!r} is not known: give "cancel" or "tell"')
+        if not isinstance(backoff, Backoff):
+            raise TypeError(f"backoff={backoff!r:.60} is not known: give rvq.Backoff(first=…, most=…)")
+        self.receiver = receiver
+        self._handler = handler
+        self._is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
+            getattr(handler, "__call__", None)  # noqa: B004  # an object whose call is a coroutine function
+        )
+        self._concurrency, self._attempts, self._backoff, self._on_lost = concurrency, attempts, backoff, on_lost
+        self._random = Random()
+        self._running: dict[asyncio.Task[None], Message] = {}
+        self._lost: set[asyncio.Task[None]] = set()
+        self._threads: ThreadPoolExecutor | None = None
+        self._ending = False
+
+    async def run(self) -> None:
+        """Until the receiver has left."""
+        watching = asyncio.create_task(self._watch())
+        if not self._is_async:
+            self._threads = ThreadPoolExecutor(self._concurrency, thread_name_prefix="rvq-handler")
+        try:
+            while messages := await self.receiver.take(self._concurrency - len(self._running)):
+                for message in messages:
+                    self._start(message)
+                if len(self._running) >= self._concurrency:
+                    await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
+            if self._running:
+                await asyncio.wait(self._running)
+        finally:
+            self._ending = True
+            watching.cancel()
+            try:
+                await self._end_handlers()
+            finally:
+                if self._threads is not None:
+                    self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _end_handlers(self) -> None:
+        if self._running:
+            self.receiver.leave()  # nothing new comes while the last of them end
+            for task in self._running:
+                task.cancel()
+            await asyncio.gather(*self._running, return_exceptions=True)
+
+    def _start(self, message: Message) -> None:
+        task = asyncio.create_task(self._handle(message))
+        self._running[task] = message
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        del self._running[task]
+        self._lost.discard(task)
+
+    async def _handle(self, message: Message) -> None:
+        if message.attempt > self._attempts:
+            tries = message.attempt - 1
+            await self._bury(message, f"its receiver ended or was cut off at each of {tries} attempts", "", tries)
+            return
+        try:
+            if self.receiver.ledger is not None and await self.receiver.is_marked(message):
+                handled = True
+            else:
+                handled = await self._call(message)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # also a cancellation that is the handler's own
+            if isinstance(error, AlreadyDone) and error.mark == mark_of(message):
+                handled = True
+            elif self._is_cancelled:
+                handled = False
+            else:
+                await self._failed(message, error)
+                return
+        if handled:
+            message.ack()
+        elif not self._ending:
+            message.retry()  # in case it comes back to us
+
+    @property
+    def _is_cancelled(self) -> bool:
+        """Was this task told to end its handler?"""
+        return self._ending or (self._on_lost == "cancel" and asyncio.current_task() in self._lost)
+
+    async def _call(self, message: Message) -> bool:
+        """Has the handler done its work? One that was cancelled and returned all the same may not have."""
+        if self._threads is None:
+            await self._handler(message)
+        else:
+            result = await self._call_in_thread(self._threads, message)
+            if not inspect.isawaitable(result):
+                return True
+            if self._is_cancelled:
+                getattr(result, "close", bool)()
+                return False
+            await result  # a plain function that returned a coroutine, as a lambda may
+        return not self._is_cancelled
+
+    async def _call_in_thread(self, threads: ThreadPoolExecutor, message: Message) -> Any:
+        """A thread cannot be cancelled: until it returns, its worker is taken and the message in its hands.
+
+        Only who is cancelled twice goes without it.
+        """
+        future = asyncio.get_running_loop().run_in_executor(threads, self._handler, message)
+        was_cancelled = False
+        while not future.done():
+            try:
+                await asyncio.wait({future})
+            except asyncio.CancelledError:
+                if was_cancelled:
+                    future.add_done_callback(_look_at)
+                    raise
+                was_cancelled = True
+        return future.result()
+
+    async def _failed(self, message: Message, error: BaseException) -> None:
+        attempt = message.attempt
+        said = _words(error)
+        if message.lost.is_set():
+            message.retry()
+            return
+        if attempt >= self._attempts:
+            logger.error("%s of %s failed at attempt %d, and is given up: %s", message.id, message.label, attempt, said)
+            await self._bury(message, said, "".join(traceback.format_exception(error)), attempt)
+            return
+        pause = self._backoff.pause(attempt, self._random)
+        logger.warning(
+            "%s of %s failed at attempt %d, again in %.1f s: %s", message.id, message.label, attempt, pause, said
+        )
+        message.retry(pause)
+
+    async def _bury(self, message: Message, error: str, trace: str, attempts: int) -> None:
+        """As soon as there is room for its letter: until then its worker takes nothing else."""
+        letters = self.receiver.dead_letters
+        if not letters.has_room:
+            logger.warning("%s of %s waits: nobody takes its dead letters", message.id, message.label)
+        try:
+            while not (letters.has_room or self.receiver.leaving):
+                await asyncio.sleep(LOOK_S)
+        except asyncio.CancelledError:
+            pass  # it is no longer ours, or we end: said below
+        if message.lost.is_set():
+            message.retry()
+        elif letters.has_room or not self._ending:
+            message.bury(error, trace=trace, attempts=attempts)
+
+    async def _watch(self) -> None:
+        """Handlers of messages that are no longer ours are told."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            for task, message in list(self._running.items()):
+                if task not in self._lost and message.lost.is_set():
+                    self._lost.add(task)
+                    logger.warning("%s of %s is no longer ours to handle", message.id, message.label)
+                    if self._on_lost == "cancel":
+                        task.cancel()
+
+
+def _look_at(future: asyncio.Future[Any]) -> None:
+    """What became of a thread that was not waited for is nobody's business; asyncio would complain."""
+    if not future.cancelled():
+        future.exception()
+
+
+def _words(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception:
+        text = "(which has no words)"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _at_least_one(name: str, value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"{name}={value!r} is not a number of them: give 1 or more")
+    return value
