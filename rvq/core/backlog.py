@@ -71,7 +71,10 @@ class Backlog:
 
     def take(self, room: int, most: int) -> Records:
         """The next messages that fit; none if the first one does not."""
-        most = min(most, len(self))
+        waiting = len(self)
+        if self.bytes <= room and waiting <= most:
+            return self._cut(self._head + waiting)
+        most = min(most, waiting)
         return self._cut(self._head + (self._fitting(room, most) if most else 0))
 
     def take_even(self, room: int, frames: int) -> tuple[Records, int] | None:

@@ -20,6 +20,7 @@ from rvq.wire.frames import DataHeader, FrameType, MissingParts, Nak
 from rvq.wire.train import Run, Train
 
 _DATA = int(FrameType.DATA)
+_new = tuple.__new__
 
 PARTS_QUIET_S = 0.01
 """Fragments still come in: ask for the missing ones only when it has been quiet for this long."""
@@ -91,10 +92,11 @@ class Holding:
         if first in self.frames or first in self._within:
             return None
         last = first + header.count - 1
-        frame = HeldFrame(first, last, header, (datagram,), len(datagram))
-        self.frames[first] = frame
-        self.bytes += frame.size
-        self._stats.repaired += self.gaps.filled(first, last)
+        size = len(datagram)
+        frame = self.frames[first] = _new(HeldFrame, (first, last, header, (datagram,), size, None))
+        self.bytes += size
+        if self.gaps:
+            self._stats.repaired += self.gaps.filled(first, last)
         return frame
 
     def add_train(self, train: Train) -> HeldFrame:
@@ -185,8 +187,13 @@ class Holding:
                 parts.asked = min(parts.asked + 1, 8)
         return self.gaps.due(now), tuple(fragments)
 
+    @property
+    def is_whole(self) -> bool:
+        """Nothing is missing that anyone here wants."""
+        return not (self._parts or self.gaps)
+
     def next_deadline(self) -> float:
-        if not self._parts and not self.gaps:
+        if self.is_whole:
             return math.inf
         parts = min((parts.ask_at for parts in self._parts.values()), default=math.inf)
         return min(parts, self.gaps.next_deadline())

@@ -126,9 +126,10 @@ class ReceiverMachine(End):
         if self._handing_back:
             return taken
         streams = list(self.streams.values())
-        turn = self._turn % len(streams) if streams else 0
-        streams = streams[turn:] + streams[:turn]
-        streams.sort(key=_has_no_urgent)
+        if len(streams) > 1:
+            turn = self._turn % len(streams)
+            streams = streams[turn:] + streams[:turn]
+            streams.sort(key=_has_no_urgent)
         for stream in streams:
             if stream.work.ready and stream.lease.holds(now):
                 taken += stream.work.take(now, max - len(taken), handed)

@@ -27,6 +27,13 @@ class DoneRuns:
             news |= self._add(runs[at], runs[at + 1])
         return news or before != (self.floor, len(self._runs))
 
+    def add(self, first: int, last: int) -> None:
+        """One more run. Hot: most follow the floor."""
+        if first == self.floor + 1 and not self._runs:
+            self.floor = last
+        else:
+            self._add(first, last)
+
     def covers(self, sequence: int) -> bool:
         if sequence <= self.floor:
             return True

@@ -684,6 +684,8 @@ class Stream:
 
     def next_deadline(self) -> float:
         asked = min(self.report_at, self._stamps_question.at, self._lanes_question.at, self._hand_over_at)
+        if self.holding.is_whole and not self.work.waiting:
+            return asked  # hot: asked after every datagram
         return min(asked, self.holding.next_deadline(), self.work.next_deadline())
 
     # --- handing over ---------------------------------------------------------------------------------------------

@@ -84,12 +84,17 @@ class Work:
     def add(self, lane: Lane, frame: HeldFrame) -> None:
         """A frame of a lane that can be worked on."""
         first, last = frame.first, frame.last
-        if lane.limit is not None and last > lane.limit:
-            last = lane.limit
+        limit = lane.limit
+        if limit is not None and last > limit:
+            last = limit
             if first > last:
                 return
         if lane.segment.keyed:
             lane.known.merge(0, (first, last))
+        elif (lane.slot - first) % lane.slots > last - first:
+            # Hot: a small frame has nothing for most lanes.
+            self._done(lane, first, last)
+            return
         if (first in lane.pieces and lane.pieces[first].last >= last) or lane.done.covers_run(first, last):
             self._line_up(lane)
             return
@@ -564,7 +569,7 @@ class Work:
             self._free.append(self._suspected.popleft())
 
     def _done(self, lane: Lane, first: int, last: int) -> None:
-        lane.done.merge(0, (first, last))
+        lane.done.add(first, last)
         lane.changed[first] = None
         self.reported[lane] = None
 

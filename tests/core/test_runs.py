@@ -110,6 +110,13 @@ class AgainstASet(RuleBasedStateMachine):
         assert self.runs.merge(floor, runs) == bool(facts - self.model)
         self.model |= facts
 
+    @rule(a=st.integers(1, TOP), length=st.integers(0, 3), at_floor=st.booleans())
+    def add(self, a: int, length: int, at_floor: bool) -> None:
+        first = min(self.runs.floor + 1 if at_floor else a, TOP)
+        last = min(first + length, TOP)
+        self.runs.add(first, last)
+        self.model |= set(range(first, last + 1))
+
     @rule(a=st.integers(1, TOP), b=st.integers(1, TOP))
     def look(self, a: int, b: int) -> None:
         first, last = sorted((a, b))
