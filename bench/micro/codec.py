@@ -49,6 +49,7 @@ def _heartbeat() -> Alive:
         1000,
         hello=False,
         leaving=False,
+        load=0,
         version=Version(3, 1 << 60),
         heard=tuple(Heard(stream, counter=1000, stamp=4, silent=False, orphaned=False) for stream in range(3)),
         reports=tuple(StreamReport(stream, 10_000_000, 1 << 22, lanes) for stream in range(3)),

@@ -37,7 +37,7 @@ async def test_looking_takes_nothing_away(bus: rvq.Bus) -> None:
             bodies, others = await look(bus)
             assert sorted(map(int, map(str, bodies))) == [*range(2000)] and others == 0
         assert sender.undone == 2000
-        sender._end()  # nobody is to take them
+        sender.end()  # nobody is to take them
 
 
 async def test_what_several_processes_hold_is_found_together(bus: rvq.Bus) -> None:
@@ -60,7 +60,7 @@ async def test_what_another_holds_is_waited_for_until_it_leaves(bus: rvq.Bus) ->
             while len(holder.table.members if holder.table else ()) < 2:
                 await asyncio.sleep(0.01)
         assert await looking == (["x"], 0)
-        sender._end()  # nobody is to take it
+        sender.end()  # nobody is to take it
 
 
 async def test_others_that_stay_are_told_of(bus: rvq.Bus) -> None:

@@ -191,7 +191,9 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
         pytest.skip(str(reason))
     try:
         server.start()
-        yield with_words(PostgresPlace(server.dsn()))
+        place = PostgresPlace(server.dsn())
+        yield with_words(place)
+        place.close()
     finally:
         server.remove()
 
