@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rvq.aio.consume import consume
     from rvq.aio.receiver import Receiver
+    from rvq.aio.recorder import Recorder
+    from rvq.aio.replay import Chosen, replay
     from rvq.aio.sender import Sender
     from rvq.bus import Bus
     from rvq.core.retries import Backoff
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
         BadMessage,
         BusError,
         Closed,
+        JournalDamaged,
+        JournalError,
+        JournalExpired,
         LedgerError,
         MessageTooLarge,
         NotDelivered,
@@ -35,29 +40,38 @@ __all__ = [
     "BadMessage",
     "Bus",
     "BusError",
+    "Chosen",
     "Closed",
     "DeadLetter",
+    "JournalDamaged",
+    "JournalError",
+    "JournalExpired",
     "Ledger",
     "LedgerError",
     "Message",
     "MessageTooLarge",
     "NotDelivered",
     "Receiver",
+    "Recorder",
     "RvqError",
     "Sender",
     "Stats",
     "TableView",
     "consume",
+    "replay",
 ]
 
 _HOMES = {
     "Backoff": "rvq.core.retries",
     "DeadLetter": "rvq.dead",
+    "Chosen": "rvq.aio.replay",
     "consume": "rvq.aio.consume",
+    "replay": "rvq.aio.replay",
     "Bus": "rvq.bus",
     "Ledger": "rvq.ledger.ledger",
     "Message": "rvq.message",
     "Receiver": "rvq.aio.receiver",
+    "Recorder": "rvq.aio.recorder",
     "Sender": "rvq.aio.sender",
     "Stats": "rvq.core.stats",
     "TableView": "rvq.core.table",

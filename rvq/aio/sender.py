@@ -20,7 +20,7 @@ from rvq.core.sender import SenderMachine
 from rvq.core.stats import Stats
 from rvq.core.table import TableView
 from rvq.errors import BadMessage, Closed, NotDelivered, RvqError
-from rvq.names import check_label
+from rvq.names import check_group, check_label
 from rvq.transport.udp import Endpoint
 from rvq.wire.batch import RECORD_OVERHEAD
 from rvq.wire.frames import ID_BITS
@@ -39,6 +39,7 @@ class Sender:
     linger: how long leaving the block waits for messages to be done; then NotDelivered says how many are not.
     window: bytes that are kept until they are done. When it is full, `send` waits.
     hold: seconds after which a group of which nobody is left is given up; for ever unless told.
+    groups: send to these groups only; the others do not notice. To all groups unless told.
     """
 
     def __init__(
@@ -49,9 +50,11 @@ class Sender:
         linger: float = 30.0,
         window: int = limits.RETAINED_BYTES,
         hold: float | None = None,
+        groups: Iterable[str] | None = None,
     ) -> None:
         self.label = check_label(label)
         self._hold = float("inf") if hold is None else _check_seconds("hold", hold)
+        self._groups = None if groups is None else _check_groups(groups)
         self.linger = _check_seconds("linger", linger)
         self.bus = bus if bus is not None else Bus.from_env()
         self.id = secrets.randbits(ID_BITS) or 1
@@ -88,6 +91,7 @@ class Sender:
             train_frames=endpoint.train_frames,
             window=self._window,
             hold=self._hold,
+            groups=self._groups,
         )
         self._driver = Driver(self._machine, endpoint, self._on_change)
 
@@ -343,6 +347,13 @@ def _check_seconds(name: str, value: float) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
         raise ValueError(f"{name}={value!r} is not a duration: give seconds, 0 or more")
     return float(value)
+
+
+def _check_groups(groups: Iterable[str]) -> frozenset[str]:
+    found = frozenset(map(check_group, [groups] if isinstance(groups, str) else groups))
+    if not found:
+        raise ValueError("groups is empty, so nobody would get anything: name some, or leave it out")
+    return found
 
 
 def _check_window(value: int) -> int:

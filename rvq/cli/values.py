@@ -5,8 +5,12 @@ from __future__ import annotations
 import math
 from argparse import ArgumentTypeError
 from datetime import datetime
+from typing import Final, Literal
 
 from rvq.limits import WEIGHT_MAX
+
+
+_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
 def count(text: str) -> int:
@@ -48,9 +52,55 @@ def moment(text: str) -> datetime:
     return value
 
 
+def span(text: str) -> float:
+    """A duration with its unit, in seconds: 500ms, 90s, 15m, 12h, 7d."""
+    advice = "give a number and a unit: 500ms, 90s, 15m, 12h, 7d"
+    unit = text.lstrip("0123456789.")
+    if unit not in _UNITS:
+        raise ArgumentTypeError(f"{text!r} is not a duration: {advice}")
+    return _UNITS[unit] * _above_0(text[: len(text) - len(unit)], advice)
+
+
+def sync(text: str) -> Literal["batch", "never"] | float:
+    """When a journal is synced."""
+    if text == "batch" or text == "never":
+        return text
+    try:
+        return span(text)
+    except ArgumentTypeError as error:
+        raise ArgumentTypeError(f"{error}; or batch, or never") from None
+
+
 def rate(text: str) -> float:
     """Messages per second."""
     return _above_0(text, "give messages per second, above 0")
+
+
+def factor(text: str) -> float:
+    """Times as fast."""
+    return _above_0(text, "give a number above 0, such as 1 or 2.5")
+
+
+def identity(text: str) -> int:
+    """A sender's id, as it stands before the dash in the id of a message."""
+    try:
+        value = int(text, 16)
+    except ValueError:
+        value = -1
+    if not 0 < value < 2**64:
+        raise ArgumentTypeError(f"{text!r} is not an id: give up to 16 hex digits, such as 3f2a1b0c9d8e7f60")
+    return value
+
+
+def run(text: str) -> tuple[int, int]:
+    """Sequences: one, or from one to another."""
+    advice = "give a sequence or two, such as 7 or 100-200"
+    first, dash, last = text.partition("-")
+    begin = _whole(first, advice)
+    end = _whole(last, advice) if dash else begin
+    if end < begin:
+        raise ArgumentTypeError(f"{text!r} ends before it begins: {advice}")
+    return begin, end
 
 
 def filled(text: str) -> str:

@@ -106,6 +106,7 @@ class SenderMachine(End):
         train_frames: int = 1,
         window: int = limits.RETAINED_BYTES,
         hold: float = math.inf,
+        groups: frozenset[str] | None = None,
     ) -> None:
         super().__init__(label_tag(check_label(label)), timings.heartbeat, now)
         self.label = label
@@ -122,6 +123,8 @@ class SenderMachine(End):
         """What is sent at once, at most."""
         self._window = window
         self._hold = hold
+        self._only = groups
+        """The groups that it sends to; None for all. It does not hear the others."""
         self._held_since: dict[str, float] = {}
         """Groups of which nobody is left, and since when."""
         self._gates: dict[str, Gates] = {}
@@ -386,7 +389,7 @@ class SenderMachine(End):
         match frame:
             case Report():
                 self._on_report(now, frame.source, frame.report)
-            case Alive() if frame.label == self.label:
+            case Alive() if frame.label == self.label and self._is_for(frame.group):
                 self._on_alive(now, frame, source)
             case Nak() if frame.stream == self.id:
                 self._on_nak(now, frame, source)
@@ -396,13 +399,16 @@ class SenderMachine(End):
                 self._on_ask_progress(now, frame, source)
             case HandOver() if frame.stream == self.id:
                 self._on_hand_over(now, frame)
-            case TableFrame() if frame.label == self.label:
+            case TableFrame() if frame.label == self.label and self._is_for(frame.group):
                 table = Table(frame.version, frame.members, frame.draining, frame.shard_map)
                 self._audience.offer(frame.group, table)
                 self._settle(now, frame.group)
             case Goodbye() if frame.label == self.label:
                 if self._audience.goodbye(frame.source):
                     self._settle(now, frame.group)
+
+    def _is_for(self, group: str) -> bool:
+        return self._only is None or group in self._only
 
     def _on_alive(self, now: float, frame: Alive, source: Address) -> None:
         heard = next((heard for heard in frame.heard if heard.stream == self.id), None)

@@ -19,12 +19,13 @@ class EntryKind(IntEnum):
     """What an entry is. Readers skip kinds that they do not know."""
 
     FRAME = 1
-    """A data datagram as it came."""
-    SHARE = 2
-    """The own part of a frame, where several recorders share the load."""
-    CONTROL = 3
+    TRAIN = 2
+    FRAGMENTS = 3
+    SHARE = 4
+    """Messages: see `rvq.wire.stored.StoredKind`, whose numbers and flags these are."""
+    CONTROL = 16
     """A control datagram as it came."""
-    NOTE = 4
+    NOTE = 32
     """What the journal says of itself."""
 
 

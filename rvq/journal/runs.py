@@ -32,6 +32,11 @@ class RunSet:
         firsts[low:high] = [first]
         lasts[low:high] = [last]
 
+    def has(self, number: int) -> bool:
+        """Is it one of them?"""
+        place = bisect_right(self._firsts, number) - 1
+        return place >= 0 and number <= self._lasts[place]
+
     def __iter__(self) -> Iterator[Run]:
         return zip(self._firsts, self._lasts, strict=True)
 
