@@ -75,3 +75,46 @@ def test_a_moment_of_which_nobody_knows_when_it_is_is_refused(text: str, why: st
 def test_an_empty_text_is_refused() -> None:
     with pytest.raises(ArgumentTypeError, match="is empty"):
         values.filled("")
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (values.span, "500ms", 0.5),
+        (values.span, "1.5s", 1.5),
+        (values.span, "2m", 120.0),
+        (values.span, "12h", 43_200.0),
+        (values.span, "7d", 604_800.0),
+        (values.sync, "batch", "batch"),
+        (values.sync, "never", "never"),
+        (values.sync, "100ms", 0.1),
+        (values.factor, "2.5", 2.5),
+        (values.identity, "3f2a1b0c9d8e7f60", 0x3F2A1B0C9D8E7F60),
+        (values.run, "7", (7, 7)),
+        (values.run, "100-200", (100, 200)),
+    ],
+)
+def test_what_journals_need_is_taken(kind: Callable[[str], object], text: str, value: object) -> None:
+    assert kind(text) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (values.span, "7"),
+        (values.span, "d"),
+        (values.span, "0s"),
+        (values.span, "-1s"),
+        (values.span, "7 weeks"),
+        (values.sync, "always"),
+        (values.factor, "0"),
+        (values.identity, "-1"),
+        (values.identity, "1" * 17),
+        (values.run, "0"),
+        (values.run, "5-4"),
+        (values.run, "5-"),
+    ],
+)
+def test_what_makes_no_sense_for_journals_is_refused(kind: Callable[[str], object], text: str) -> None:
+    with pytest.raises(ArgumentTypeError, match="give "):
+        kind(text)
