@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from rvq.aio.consume import consume
     from rvq.aio.receiver import Receiver
     from rvq.aio.recorder import Recorder
-    from rvq.aio.replay import Chosen, replay
+    from rvq.aio.replay import Chosen, catch_up, offer_again, replay
     from rvq.aio.sender import Sender
     from rvq.bus import Bus
     from rvq.core.retries import Backoff
@@ -57,7 +57,9 @@ __all__ = [
     "Sender",
     "Stats",
     "TableView",
+    "catch_up",
     "consume",
+    "offer_again",
     "replay",
 ]
 
@@ -66,6 +68,8 @@ _HOMES = {
     "DeadLetter": "rvq.dead",
     "Chosen": "rvq.aio.replay",
     "consume": "rvq.aio.consume",
+    "catch_up": "rvq.aio.replay",
+    "offer_again": "rvq.aio.replay",
     "replay": "rvq.aio.replay",
     "Bus": "rvq.bus",
     "Ledger": "rvq.ledger.ledger",

@@ -1,4 +1,4 @@
-"""One label as a recorder follows it. Owns its sockets and its machine, and what is noted of each frame for the disk."""
+"""One label as a recorder follows it. Owns its sockets and its machine, and what of each frame goes to the disk."""
 
 from __future__ import annotations
 

@@ -1,22 +1,40 @@
-"""`rvq.replay`: what was recorded, onto the bus again. Owns which messages go and when; they are new messages there."""
+"""What was recorded, onto the bus again: all of it, what a new group missed, what was never done.
+
+Owns which messages go and when. They are new messages there.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import secrets
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from rvq.aio.driver import monotonic
+from rvq.aio.live import live_streams
+from rvq.aio.past import Past, StreamPast, offered_note
 from rvq.aio.sender import Sender
 from rvq.bus import Bus
-from rvq.journal import JournalReader
+from rvq.journal import Entry, EntryKind, Journal, JournalReader
 from rvq.journal.messages import Recorded, messages
-from rvq.names import check_group, check_label
+from rvq.journal.runs import RunSet
+from rvq.names import check_label
+from rvq.wire.frames import ID_BITS
+from rvq.wire.records import NO_SHARD, shard_of
+
+OnSent = Callable[[int, int], object]
 
 LOOK_MESSAGES = 500
 """Read from disk before the loop has its turn."""
+OFFERED_MESSAGES = 1000
+"""Offered again before it is noted that they are done."""
+LOOK_S = 0.05
+"""Between looks at what others write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +78,12 @@ async def replay(
     *,
     to: str | None = None,
     group: str | None = None,
-    chosen: Chosen = Chosen(),  # noqa: B008  # it never changes
+    chosen: Chosen = Chosen(),  # it never changes
     rate: float | None = None,
     speed: float | None = None,
     bus: Bus | None = None,
     linger: float = 30.0,
-    on_sent: Callable[[int, int], None] | None = None,
+    on_sent: OnSent | None = None,
 ) -> int:
     """Send what was recorded of a label once more, as new messages with body, key and headers. How many those were.
 
@@ -74,22 +92,137 @@ async def replay(
     on_sent: called now and then with how many were sent, and how many of these are not done.
     NotDelivered after `linger` seconds in which they were not done.
     """
-    check_label(label)
-    reader = JournalReader(root)
-    groups = None if group is None else [check_group(group)]
-    sent = 0
+    found = chosen.of(JournalReader(root), check_label(label))
+    groups = None if group is None else [group]
     async with Sender(to or label, bus=bus, linger=linger, groups=groups) as sender:
-        pace = _Pace(rate, speed)
-        found = chosen.of(reader, label)
-        while some := await asyncio.to_thread(lambda: list(islice(found, LOOK_MESSAGES))):
-            for message in some:
-                await pace.wait_for(message)
-                content = message.content
-                await sender.send(content.body, key=content.key, headers=content.headers)
-                sent += 1
-            if on_sent is not None:
-                on_sent(sent, sender.undone)
+        return await _send(sender, found, _Pace(rate, speed), on_sent)
+
+
+async def catch_up(
+    root: str | Path,
+    label: str,
+    group: str,
+    *,
+    bus: Bus | None = None,
+    linger: float = 30.0,
+    on_sent: OnSent | None = None,
+) -> int:
+    """Send into a new group what was recorded before it came: with what it gets live, each message once. How many.
+
+    Somebody of the group must be there, and a recorder; where streams go on, their journal is waited for. Once for each
+    group: twice is twice.
+    """
+    bus = bus if bus is not None else Bus.from_env()
+    reader = JournalReader(root)
+    past = Past(reader, check_label(label), group)
+    async with Sender(label, bus=bus, linger=linger, groups=[group]) as sender:
+        async with asyncio.timeout(linger):
+            await _seam(sender, past, Past(reader, label, reader.group), label, bus)
+        return await _send(sender, _before(reader, label, past), _Pace(None, None), on_sent)
+
+
+async def _seam(sender: Sender, past: Past, recorded: Past, label: str, bus: Bus) -> None:
+    """Until the journal says of each stream that goes on from where on the group has it, and has all before that."""
+    while not sender.tables:
+        await asyncio.sleep(LOOK_S)
+    live = await live_streams(label, bus) - {sender.id}
+    while True:
+        await asyncio.to_thread(past.read)
+        await asyncio.to_thread(recorded.read)
+        if all(past.stream(id).is_over or _has_all_before(past.stream(id), recorded.stream(id)) for id in live):
+            return
+        await asyncio.sleep(LOOK_S)
+
+
+def _has_all_before(past: StreamPast, recorded: StreamPast) -> bool:
+    return past.begin is not None and recorded.done_to >= past.begin - 1
+
+
+def _before(reader: JournalReader, label: str, past: Past) -> Iterator[Recorded]:
+    for message in messages(reader, label):
+        begin = past.stream(message.sender).begin
+        if begin is None or message.sequence < begin:
+            yield message
+
+
+async def offer_again(
+    root: str | Path,
+    label: str,
+    group: str,
+    *,
+    bus: Bus | None = None,
+    linger: float = 30.0,
+    on_sent: OnSent | None = None,
+) -> int:
+    """Send into a group what was its own and is not done, of senders that are gone. How many those were.
+
+    For after a power cut. What is done then is noted in the journal, so that it is offered once; only what was under
+    way when this was killed, at most a thousand messages, is offered again. Due times and times to live are kept.
+    """
+    bus = bus if bus is not None else Bus.from_env()
+    reader = JournalReader(root)
+    past = Past(reader, check_label(label), group)
+    live = await live_streams(label, bus)
+    await asyncio.to_thread(past.read)
+    found = _undone(reader, label, past, live)
+    sent = 0
+    with Journal.open(root, group=reader.group, recorder=secrets.randbits(ID_BITS), leave_damaged=True) as journal:
+        writer = journal.writer(label)
+        async with Sender(label, bus=bus, linger=linger, groups=[group]) as sender:
+            while some := await asyncio.to_thread(lambda: list(islice(found, OFFERED_MESSAGES))):
+                sent += await _send(sender, iter(some), _Pace(None, None), None, keep_times=True)
+                await sender.flush(linger)
+                runs: dict[int, RunSet] = {}
+                for message in some:
+                    runs.setdefault(message.sender, RunSet()).add(message.sequence, message.sequence)
+                writer.add(Entry(EntryKind.NOTE, 0, None, time.time(), 0, offered_note(group, runs)))
+                await asyncio.to_thread(writer.commit, time.time(), writer.prepare())
+                if on_sent is not None:
+                    on_sent(sent, sender.undone)
+        journal.close(time.time())
     return sent
+
+
+def _undone(reader: JournalReader, label: str, past: Past, live: set[int]) -> Iterator[Recorded]:
+    now = time.time()
+    for message in messages(reader, label):
+        content = message.content
+        shard = NO_SHARD if content.key is None else shard_of(content.key)
+        is_over = content.ttl is not None and message.sent_at + content.ttl <= now
+        if (
+            message.sender not in live
+            and not is_over
+            and past.stream(message.sender).is_undone(message.sequence, shard)
+        ):
+            yield message
+
+
+async def _send(
+    sender: Sender, found: Iterator[Recorded], pace: _Pace, on_sent: OnSent | None, *, keep_times: bool = False
+) -> int:
+    sent = 0
+    while some := await asyncio.to_thread(lambda: list(islice(found, LOOK_MESSAGES))):
+        for message in some:
+            await pace.wait_for(message)
+            content = message.content
+            times = _times_of(message) if keep_times else {}
+            await sender.send(content.body, key=content.key, headers=content.headers, **times)
+            sent += 1
+        if on_sent is not None:
+            on_sent(sent, sender.undone)
+    return sent
+
+
+def _times_of(message: Recorded) -> dict[str, Any]:
+    content = message.content
+    times: dict[str, Any] = {}
+    if content.due_at is not None:
+        times["due"] = datetime.fromtimestamp(content.due_at, UTC)
+    if content.ttl is not None:
+        times["ttl"] = max(0.001, message.sent_at + content.ttl - time.time())
+    if content.urgent:
+        times["urgent"] = True
+    return times
 
 
 class _Pace:

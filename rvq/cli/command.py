@@ -27,7 +27,7 @@ COMMANDS: Final = {
     "send": "send each TEXT, or each line of standard input, as one message, and wait until all are done",
     "listen": "print each message on a line of its own, or run a command for it",
     "dead": "see what was given up, send it again, or drop it: rvq dead ls LABEL",
-    "record": "write labels to disk as they come, for whoever wants to read or replay them: rvq record DIR --label work",
+    "record": "write labels to disk as they come, to be read and replayed: rvq record DIR --label work",
     "replay": "send what was recorded once more, to all or into one group: rvq replay DIR --label work",
     "journal": "see what is recorded, check it, compare two copies, delete what is old: rvq journal ls DIR",
     "demo": "watch a sender and three receivers on this machine: one joins, one is killed, and everything is counted",

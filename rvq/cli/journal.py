@@ -111,7 +111,9 @@ def _verify(args: argparse.Namespace) -> int:
             say(f"… and {len(verified.findings) - SHOWN_MAX} findings more")
         good = good and verified.is_good
         state = "good" if verified.is_good else "DAMAGED"
-        print(f"{folder}: {state}, {verified.rows:,} messages in {verified.segments} segments, {verified.bytes:,} bytes")
+        print(
+            f"{folder}: {state}, {verified.rows:,} messages in {verified.segments} segments, {verified.bytes:,} bytes"
+        )
     same = _compare(*folders) if args.copy and good else True
     return ALL_DONE if good and same else FAULT
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rvq.cli import values
 from rvq.cli.account import Account
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from rvq.cli.words import Words
 
 LINGER_S = 30.0
+_UNSEEN = (
+    "nobody of group {!r} is on {!r}, or no recorder told within {:g} s from where on it gets messages: start both,"
+    " a receiver of the group and the recorder"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,8 +32,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     chosen.add_argument("--since", metavar="TIME", type=values.moment, help="sent at TIME or later: ISO 8601 with zone")
     chosen.add_argument("--until", metavar="TIME", type=values.moment, help="sent before TIME")
     chosen.add_argument("--key", metavar="K", type=values.filled, help="of this key")
-    chosen.add_argument("--sender", metavar="ID", type=values.identity, help="of the sender with this id (16 hex digits)")
+    chosen.add_argument(
+        "--sender", metavar="ID", type=values.identity, help="of the sender with this id (16 hex digits)"
+    )
     chosen.add_argument("--sequence", metavar="A-B", type=values.run, help="with these sequences, such as 100-200 or 7")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "--missed",
+        action="store_true",
+        help="with --group: what was recorded before the group came; with what it gets live, each message once",
+    )
+    which.add_argument(
+        "--undone",
+        action="store_true",
+        help="with --group: what was the group's and is not done, of senders that are gone; each once",
+    )
     parser.add_argument("--rate", metavar="N", type=values.rate, help="at most N messages per second")
     parser.add_argument("--speed", metavar="X", type=values.factor, help="at the pace of then, times X: 1 is as it was")
     parser.add_argument(
@@ -53,6 +70,7 @@ def run(args: argparse.Namespace) -> int:
         check_label(name)
     if args.group is not None:
         check_group(args.group)
+    _check(args)
     there = JournalReader(args.folder).labels()
     missing = [label for label in args.label or () if label not in there]
     if missing:
@@ -68,6 +86,17 @@ def run(args: argparse.Namespace) -> int:
         pass
     words.say(account.summary(time.monotonic()), urgent=code != ALL_DONE)
     return code
+
+
+def _check(args: argparse.Namespace) -> None:
+    for option in ("missed", "undone"):
+        if not getattr(args, option):
+            continue
+        if args.group is None:
+            raise WrongUse(f"--{option} depends on whose: give --group")
+        for other in ("to", "since", "until", "key", "sender", "sequence", "rate", "speed"):
+            if getattr(args, other) is not None:
+                raise WrongUse(f"--{option} says which messages, and when: leave --{other} out")
 
 
 async def _replay(args: argparse.Namespace, labels: list[str], bus: Bus, words: Words, account: Account) -> int:
@@ -90,19 +119,19 @@ async def _replay(args: argparse.Namespace, labels: list[str], bus: Bus, words: 
             account.sent, account.undone = before + sent, undone
             words.draw(f"sent {account.sent}, done {account.done}")
 
+        common: dict[str, Any] = {"bus": bus, "linger": args.linger, "on_sent": note}
         try:
-            await rvq.replay(
-                args.folder,
-                label,
-                to=args.to,
-                group=args.group,
-                chosen=chosen,
-                rate=args.rate,
-                speed=args.speed,
-                bus=bus,
-                linger=args.linger,
-                on_sent=note,
-            )
+            if args.missed:
+                await rvq.catch_up(args.folder, label, args.group, **common)
+            elif args.undone:
+                await rvq.offer_again(args.folder, label, args.group, **common)
+            else:
+                pace = {"rate": args.rate, "speed": args.speed}
+                await rvq.replay(args.folder, label, to=args.to, group=args.group, chosen=chosen, **pace, **common)
+        except TimeoutError:
+            words.erase()
+            words.say(f"{args.prog}: {_UNSEEN.format(args.group, label, args.linger)}", urgent=True)
+            return FAULT
         except NotDelivered as error:
             account.undone = error.undone
             words.erase()

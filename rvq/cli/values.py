@@ -9,7 +9,6 @@ from typing import Final, Literal
 
 from rvq.limits import WEIGHT_MAX
 
-
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 

@@ -60,8 +60,8 @@ def _runs(sequences: Sequence[int]) -> Iterator[tuple[int, int]]:
 def messages(reader: JournalReader, label: str, *, since: float | None = None) -> Iterator[Recorded]:
     """All messages of a label up to what is synced now, from those on that were heard at `since`.
 
-    In the order in which recorders heard them; those of one sender and recorder in the order of their sequences, but for
-    what was repaired. What two recorders have, because one took over from the other, comes once.
+    In the order in which recorders heard them; those of one sender and recorder in the order of their sequences, but
+    for what was repaired. What two recorders have, because one took over from the other, comes once.
     """
     heads = reader.head(label) if since is None else reader.seek_time(label, since)
     tail = reader.tail(label)

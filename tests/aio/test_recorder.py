@@ -14,7 +14,7 @@ import pytest
 
 import rvq
 from rvq.aio import recorder as module
-from rvq.journal import JournalReader, OsStorage, verify
+from rvq.journal import JournalReader, verify
 from rvq.journal.messages import messages
 from rvq.journal.storage import OsFile
 from rvq.wire.codec import decode_control
@@ -88,12 +88,12 @@ async def test_a_recorder_that_comes_back_goes_on_in_the_same_folder(bus: rvq.Bu
 
 
 async def test_the_journal_alone_tells_who_owned_and_who_did_what(bus: rvq.Bus, tmp_path: Path) -> None:
-    async with rvq.Recorder(tmp_path, "work", bus=bus):
-        async with Worker(bus) as worker, rvq.Sender("work", bus=bus) as sender:
-            await until(lambda: sender.tables.keys() == {"default", "journal"})
-            await sender.send_many(range(100))
-            await soon(sender.flush())
-            me = worker.receiver.id
+    recording = rvq.Recorder(tmp_path, "work", bus=bus)
+    async with recording, Worker(bus) as worker, rvq.Sender("work", bus=bus) as sender:
+        await until(lambda: sender.tables.keys() == {"default", "journal"})
+        await sender.send_many(range(100))
+        await soon(sender.flush())
+        me = worker.receiver.id
     reader = JournalReader(tmp_path)
     (start,) = reader.head("work").values()
     frames = [decode_control(bytes(entry.payload)) for entry in reader.entries("work", start) if not entry.rows]
@@ -208,7 +208,7 @@ async def test_whole_hours_that_are_too_old_are_deleted(
 async def test_a_folder_of_another_group_is_refused(bus: rvq.Bus, tmp_path: Path) -> None:
     async with rvq.Recorder(tmp_path, "work", bus=bus):
         pass
-    with pytest.raises(rvq.JournalError, match="journal of group 'journal'|of the group journal|journal"):
+    with pytest.raises(rvq.JournalError, match="journal"):
         async with rvq.Recorder(tmp_path, "work", group="other", bus=bus):
             pass
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
 from pathlib import Path
@@ -122,3 +123,104 @@ async def test_the_pace(
         await pace.wait_for(Recorded("work", 1, 1, at, Content("x")))
         found.append(slept)
     assert found == pytest.approx(pauses)
+
+
+# --- what a new group missed ----------------------------------------------------------------------------------------
+
+
+async def test_a_group_that_comes_late_gets_what_was_recorded_and_then_what_is_sent_each_once(
+    bus: rvq.Bus, tmp_path: Path
+) -> None:
+    async with rvq.Recorder(tmp_path, "work", bus=bus), Worker(bus) as others:
+        async with rvq.Sender("work", bus=bus) as gone:
+            await until(lambda: len(gone.tables) == 2)
+            await gone.send_many([f"gone/{n}" for n in range(50)])
+        async with rvq.Sender("work", bus=bus) as stays:
+            await until(lambda: len(stays.tables) == 2)
+            sent = 0
+
+            async def send() -> None:
+                nonlocal sent
+                while True:
+                    await stays.send(f"live/{sent}")
+                    sent += 1
+                    await asyncio.sleep(0.001)
+
+            sending = asyncio.create_task(send())
+            await until(lambda: sent > 50)
+            async with Worker(bus, group="late") as late:
+                assert await soon(rvq.catch_up(tmp_path, "work", "late", bus=bus)) > 100
+                sending.cancel()
+                await asyncio.wait({sending})
+                await soon(stays.flush())
+    wanted = Counter([f"gone/{n}" for n in range(50)] + [f"live/{n}" for n in range(sent)])
+    assert Counter(late.bodies) == wanted, "no gap and no repeat at the seam"
+    assert Counter(others.bodies) == wanted, "and the others got nothing again"
+
+
+async def test_catching_up_needs_somebody_of_the_group(bus: rvq.Bus, root: Path) -> None:
+    with pytest.raises(TimeoutError):
+        await soon(rvq.catch_up(root, "work", "late", bus=bus, linger=0.2))
+
+
+# --- what was never done --------------------------------------------------------------------------------------------
+
+
+async def test_after_everyone_died_what_was_not_done_is_offered_again_once(bus: rvq.Bus, tmp_path: Path) -> None:
+    dead = rvq.Sender("work", bus=bus)
+    async with rvq.Recorder(tmp_path, "work", bus=bus) as recorder:
+        async with rvq.Receiver("work", ack="manual", bus=bus) as receiver:
+            dead.open()
+            await until(lambda: len(dead.tables) == 2)
+            await dead.send_many(range(40))
+            await dead.send("in an hour", delay=3600.0)
+            await dead.send("k", key="k", headers={"h": 1})
+            done: list[object] = []
+            while len(done) < 20:
+                for message in (await soon(receiver.take(5)))[:5]:
+                    message.ack()
+                    done.append(message.body)
+            await until(lambda: recorder.stats["work"].acked == 42)
+            await until(lambda: dead.undone == 22)
+        dead.end()  # as if killed: without goodbye
+    async with Worker(bus) as worker:
+        offering = asyncio.create_task(rvq.offer_again(tmp_path, "work", "default", bus=bus, linger=0.5))
+        await until(lambda: len(worker.messages) == 21)
+        with pytest.raises(rvq.NotDelivered) as caught:
+            await soon(offering)
+        assert caught.value.undone == 1, "it waits for its time again"
+    left = Counter([*range(40), "k"])
+    left.subtract(done)
+    assert Counter(worker.bodies) == +left
+    assert any((message.key, message.headers) == ("k", {"h": 1}) for message in worker.messages)
+
+
+async def test_what_was_offered_again_and_done_is_not_offered_a_third_time(bus: rvq.Bus, tmp_path: Path) -> None:
+    dead = rvq.Sender("work", bus=bus)
+    async with rvq.Recorder(tmp_path, "work", bus=bus) as recorder:
+        async with rvq.Receiver("work", bus=bus):
+            dead.open()
+            await until(lambda: len(dead.tables) == 2)
+            await dead.send_many(range(10))
+            await until(lambda: recorder.stats["work"].acked == 10)
+        dead.end()
+    async with Worker(bus) as worker:
+        assert await soon(rvq.offer_again(tmp_path, "work", "default", bus=bus)) == 10
+        assert Counter(worker.bodies) == Counter(range(10))
+        assert await soon(rvq.offer_again(tmp_path, "work", "default", bus=bus)) == 0
+        assert await soon(rvq.offer_again(tmp_path, "work", "another", bus=bus)) == 0
+
+
+async def test_what_a_living_sender_has_not_seen_done_is_its_own_affair(bus: rvq.Bus, tmp_path: Path) -> None:
+    async with (
+        rvq.Recorder(tmp_path, "work", bus=bus) as recorder,
+        rvq.Sender("work", bus=bus) as sender,
+        rvq.Receiver("work", ack="manual", bus=bus) as receiver,
+    ):
+        await until(lambda: len(sender.tables) == 2)
+        await sender.send_many(range(10))
+        await until(lambda: recorder.stats["work"].acked == 10)
+        assert await soon(rvq.offer_again(tmp_path, "work", "default", bus=bus)) == 0
+        for _ in range(10):
+            for message in await soon(receiver.take(1)):
+                message.ack()

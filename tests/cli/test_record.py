@@ -31,7 +31,10 @@ def recorded(folder: Path) -> list[str]:
         ([], "required: DIR"),
         (["here"], "say what to record: --label work"),
         (["here", "--label", ""], "is empty"),
-        (["here", "--label", "work", "--sync", "sometimes"], "'sometimes' is not a duration: give .* or batch, or never"),
+        (
+            ["here", "--label", "work", "--sync", "sometimes"],
+            "'sometimes' is not a duration: give .* or batch, or never",
+        ),
         (["here", "--label", "work", "--keep", "7"], "'7' is not a duration: give a number and a unit"),
         (["here", "--label", "work", "--group", ""], "group is empty"),
     ],
