@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 import rvq
-from rvq.aio.replay import Chosen, _Pace
+from rvq.aio.past import StreamPast
+from rvq.aio.replay import Chosen, _has_all_before, _Pace
 from rvq.journal.messages import Recorded
+from rvq.wire.frames import GroupStamp, Member, Stamp, Version
 from rvq.wire.records import Content
 from tests.aio.ends import Worker, soon, until
 
@@ -224,3 +226,38 @@ async def test_what_a_living_sender_has_not_seen_done_is_its_own_affair(bus: rvq
         for _ in range(10):
             for message in await soon(receiver.take(1)):
                 message.ack()
+
+
+async def test_ended_midway_only_what_was_under_way_is_offered_again(
+    bus: rvq.Bus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rvq.aio.replay.OFFERED_MESSAGES", 4)
+    dead = rvq.Sender("work", bus=bus)
+    async with rvq.Recorder(tmp_path, "work", bus=bus) as recorder:
+        async with rvq.Receiver("work", bus=bus):
+            dead.open()
+            await until(lambda: len(dead.tables) == 2)
+            await dead.send_many(range(10))
+            await until(lambda: recorder.stats["work"].acked == 10)
+        dead.end()
+
+    def break_off(sent: int, _undone: int) -> None:
+        raise KeyError(sent)
+
+    async with Worker(bus) as worker:
+        with pytest.raises(KeyError, match="4"):
+            await soon(rvq.offer_again(tmp_path, "work", "default", bus=bus, on_sent=break_off))
+        assert await soon(rvq.offer_again(tmp_path, "work", "default", bus=bus)) == 6
+    assert Counter(worker.bodies) == Counter(range(10))
+
+
+def test_a_stream_is_waited_for_until_the_journal_has_all_before_the_seam() -> None:
+    past, recorded = StreamPast("late"), StreamPast("journal")
+    assert not _has_all_before(past, recorded), "not known yet from where on the group has it"
+    past.stamped(
+        Stamp(7, "work", 2, 10, False, (GroupStamp("late", 2, 10, Version(1, 1), (Member(1, 1),), (), (), ()),))
+    )
+    recorded.done_to = 8
+    assert not _has_all_before(past, recorded)
+    recorded.done_to = 9
+    assert _has_all_before(past, recorded)
