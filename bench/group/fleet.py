@@ -160,6 +160,7 @@ class Fleet:
         self._bus = ["--port", str(port or free_port()), "--interface", interface]
         self.receivers: list[Worker] = []
         self.senders: list[Worker] = []
+        self.recorders: list[Worker] = []
 
     def __enter__(self) -> Fleet:
         return self
@@ -167,7 +168,7 @@ class Fleet:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        for worker in (*self.senders, *self.receivers):
+        for worker in (*self.senders, *self.receivers, *self.recorders):
             worker.end()
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -187,6 +188,13 @@ class Fleet:
         for worker in self.receivers:
             worker.await_members(count)
 
+    def start_recorder(self) -> Worker:
+        """Awaited until it is in its table. Its journal is in the folder of the bench, which is deleted with it."""
+        worker = Worker(f"recorder-{len(self.recorders)}", ["record", *self._bus], self._folder)
+        self.recorders.append(worker)
+        worker.await_members(1)
+        return worker
+
     def sender(self, count: int, *flags: str, prefix: Sequence[str] = (), **options: object) -> Worker:
         """Starts to send as soon as it can."""
         number = len(self.senders)
@@ -205,7 +213,7 @@ class Fleet:
 
     def release(self) -> None:
         """Receivers that still run leave in good order."""
-        running = [worker for worker in self.receivers if worker.process.poll() is None]
+        running = [w for w in (*self.receivers, *self.recorders) if w.process.poll() is None]
         for worker in running:
             worker.signal(signal.SIGTERM)
         for worker in running:

@@ -43,8 +43,12 @@ def say(event: str, *words: object) -> None:
 
 def say_stats(end: rvq.Sender | rvq.Receiver) -> None:
     """What it counted, what it took of memory at most, and of processor time."""
+    say_usage(end.stats)
+
+
+def say_usage(stats: rvq.Stats) -> None:
     usage = resource.getrusage(resource.RUSAGE_SELF)
-    facts = end.stats.as_dict() | {"rss_kib": usage.ru_maxrss, "cpu_s": round(usage.ru_utime + usage.ru_stime, 3)}
+    facts = stats.as_dict() | {"rss_kib": usage.ru_maxrss, "cpu_s": round(usage.ru_utime + usage.ru_stime, 3)}
     say("stats", json.dumps(facts))
 
 
@@ -90,6 +94,18 @@ async def stall(receiver: rvq.Receiver, log: int) -> None:
         os.write(log, array("Q", [number_of(message.body)[0] for message in batch]).tobytes())
         say("stalled")
         await asyncio.get_running_loop().create_future()
+
+
+async def record(args: argparse.Namespace) -> None:
+    """Into the folder that the log names."""
+    recorder = rvq.Recorder(
+        args.log, "bench", bus=bus_of(args), on_table=lambda _, table: say("table", len(table.members))
+    )
+    async with recorder:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, recorder.leave)
+        await recorder.wait()
+        say_usage(recorder.stats["bench"])
+    say("end")
 
 
 async def send(args: argparse.Namespace) -> None:
@@ -143,7 +159,7 @@ def bus_of(args: argparse.Namespace) -> rvq.Bus:
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.group.worker", description=__doc__)
-    parser.add_argument("role", choices=["receive", "send"])
+    parser.add_argument("role", choices=["receive", "send", "record"])
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--interface", default="lo")
     parser.add_argument("--hold", action="store_true", help="be started and ready, and begin at a line on stdin")
@@ -162,7 +178,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 def main(arguments: list[str]) -> None:
     args = parse(arguments)
-    run({"receive": receive, "send": send}[args.role](args))
+    run({"receive": receive, "send": send, "record": record}[args.role](args))
 
 
 if __name__ == "__main__":

@@ -74,7 +74,9 @@ def _list(args: argparse.Namespace) -> int:
         for hour in hours:
             print(json.dumps(hour._asdict(), ensure_ascii=False))
         return ALL_DONE
-    rows = [("LABEL", "HOUR (UTC)", "RECORDERS", "SEGMENTS", "MESSAGES", "BYTES", "FROM", "TO", "")]
+    rows: list[tuple[str, ...]] = [
+        ("LABEL", "HOUR (UTC)", "RECORDERS", "SEGMENTS", "MESSAGES", "BYTES", "FROM", "TO", "")
+    ]
     rows += [_row(hour) for hour in hours]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows if hours else ():

@@ -62,8 +62,10 @@ def span(text: str) -> float:
 
 def sync(text: str) -> Literal["batch", "never"] | float:
     """When a journal is synced."""
-    if text == "batch" or text == "never":
-        return text
+    if text == "batch":
+        return "batch"
+    if text == "never":
+        return "never"
     try:
         return span(text)
     except ArgumentTypeError as error:
