@@ -522,6 +522,13 @@ class SenderMachine(End):
         if self.all_done:
             self._tail_at = math.inf
 
+    def _walk(self, now: float) -> None:
+        """With keys, what is done may be known of each message before it is of every lane."""
+        if self._stamper.keyed and not self.all_done:
+            walked = [done.walk(self.last, self._shard_of) for done in self._done.values()]
+            if any(walked):
+                self._advance(now)
+
     def _on_nak(self, now: float, nak: Nak, source: Address) -> None:
         budget = min(limits.REPAIR_BYTES_MAX, max(self._flow.window_of(nak.source) // 2, limits.DATAGRAM_BYTES_MAX))
         wanted = [
@@ -721,6 +728,7 @@ class SenderMachine(End):
                 self._settle(now, name)
             self._flow.find_slowest(now)
             self._audience.tidy(now)
+            self._walk(now)
             self._beat(now)
             self._pump(now)
         if now >= self._tail_at:

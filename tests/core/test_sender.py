@@ -17,7 +17,7 @@ from rvq.core.flow import WINDOW_BYTES_FIRST
 from rvq.core.gates import ALL, numbers_to_bits
 from rvq.core.machine import Address, Route, Target
 from rvq.core.sender import ECHOES_PER_FRAME, MANY_ASK_S, PROGRESS_FRAMES_MAX, TAIL_S, SenderMachine
-from rvq.core.shards import deal
+from rvq.core.shards import deal, draft
 from rvq.errors import BadMessage, Closed, MessageTooLarge
 from rvq.timings import Timings
 from rvq.wire.batch import read_batch
@@ -1055,6 +1055,23 @@ def test_after_a_switch_shards_are_let_go_one_by_one_and_at_once() -> None:
     bench.report(5, done(0, 0, 2, 2, stamp=segment - 1))
     bench.run(bench.now + PROMPT_S)
     assert shards_of(bench) == {segment: ALL & ~bit("x")}, "without waiting for the next heartbeat"
+
+
+def test_the_lane_of_a_dead_one_that_had_no_messages_keeps_nothing_open() -> None:
+    """With keys only its receiver can say that none of them is its own, and its heir that much later."""
+    bench = with_members(5, 6)
+    keyed(bench, *(key for key in map(str, range(20)) if deal_slot(key, 5, 6) == 0))
+    last = bench.machine.last
+    assert last
+    bench.report(5, done(0, last, stamp=bench.stamp))
+    assert (bench.machine.undone, bench.machine.all_done) == (0, False)
+    bench.run(bench.now + 0.5, 5)
+    assert bench.machine.all_done and bench.machine.stats.acked == last
+
+
+def deal_slot(key: str, *ids: int) -> int:
+    """Whose a key is in the first table of these."""
+    return draft(tuple(Member(id, 1) for id in ids))[shard_of(key)]
 
 
 def test_a_message_with_a_due_time_holds_no_key_up() -> None:
