@@ -647,8 +647,10 @@ class SenderMachine(End):
         if not group.held:
             self._held_since.pop(name, None)
             self._pump(now)
-        elif name in self._done and now >= self._held_since.setdefault(name, now) + self._hold:
-            self._give_up(now, name)
+        elif name in self._done:
+            over = now >= self._held_since.setdefault(name, now) + self._hold
+            if over and not self._audience.somebody_is_there(now, name):
+                self._give_up(now, name)
 
     def _give_up(self, now: float, name: str) -> None:
         """Nobody of a group came back for as long as this sender holds messages: it goes on without the group."""

@@ -1233,6 +1233,23 @@ def test_a_group_of_which_nobody_comes_back_is_given_up_after_a_while() -> None:
     assert machine.all_done
 
 
+@pytest.mark.parametrize("leaving", [True, False], ids=["one that leaves", "one that has just come"])
+def test_a_group_is_not_given_up_while_one_of_it_is_there_without_a_table(leaving: bool) -> None:
+    bench = with_members(5, hold=1.0)
+    bench.send("a")
+    bench.table(2, 5, draining=(5,))
+    bench.run(1.5, 5, leaving=True)
+    bench.send("b")
+    there = 5 if leaving else 6
+    if not leaving:
+        bench.hear(Goodbye(5, LABEL, GROUP))
+    bench.run(6.0, there, leaving=leaving)
+    assert (bench.machine.stats.lost, bench.machine.undone) == (0, 2)
+    bench.hear(Goodbye(there, LABEL, GROUP))
+    bench.run(6.5)
+    assert (bench.machine.stats.lost, bench.machine.undone) == (1, 1), "b was never sent"
+
+
 def test_frames_that_still_wait_for_receivers_go_with_the_last_group() -> None:
     bench = with_members(5, hold=2.0)
     for _ in range(20):
