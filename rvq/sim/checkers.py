@@ -6,14 +6,29 @@ good as one from a world.
 
 from __future__ import annotations
 
-from collections import Counter
+from bisect import bisect_right
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from rvq.core.stats import Stats
 from rvq.errors import RvqError
-from rvq.sim.history import Broken, Dead, Done, Ended, Event, Failed, Finished, Owed, Seen, Started, Submitted
+from rvq.sim.history import (
+    Broken,
+    Dead,
+    Done,
+    Ended,
+    Event,
+    Failed,
+    Finished,
+    GivenUp,
+    Owed,
+    Seen,
+    Started,
+    Submitted,
+)
+from rvq.wire.records import shard_of
 
 SHOWN_MAX = 8
 """Violations that a verdict prints in full."""
@@ -96,14 +111,16 @@ def judge(
     seed: int,
     events: Sequence[Event],
     accounts: Mapping[str, Stats] | None = None,
+    senders: Mapping[int, Stats] | None = None,
     *,
     converged: bool = True,
     virtual_s: float = 0.0,
 ) -> Verdict:
-    """All checkers on one history, and the receivers' own counts by name. Without `converged`, what is not done yet is
-    not lost."""
+    """All checkers on one history, with what receivers counted, by name, and senders, by stream. Without `converged`,
+    what is not done yet is not lost."""
     violations = [violation for check in CHECKERS for violation in check(events) if converged or check is not lost]
-    violations += account(events, accounts or {})
+    all_done = converged and not any(violation.promise is Promise.LOST for violation in violations)
+    violations += account(events, accounts or {}, senders, converged=all_done)
     violations.sort(key=lambda violation: violation.at)
     counts = {kind: sum(type(event) is kind for event in events) for kind in (Submitted, Started, Finished)}
     return Verdict(
@@ -121,9 +138,11 @@ def judge(
 
 
 def lost(events: Iterable[Event]) -> list[Violation]:
-    """After all calmed down: every message of a sender that did not crash is done in each group that it is owed to."""
+    """After all calmed down: every message of a sender that did not crash is done in each group that it is owed to, and
+    that was not given up since."""
     last: dict[int, int] = {}
     first: dict[int, dict[str, int]] = {}
+    given_up: set[int] = set()
     crashed: set[int] = set()
     finished: set[Handled] = set()
     done: set[Handled] = set()
@@ -138,6 +157,9 @@ def lost(events: Iterable[Event]) -> list[Violation]:
                     may_expire.add((event.stream, event.sequence))
             case Owed():
                 first.setdefault(event.stream, {}).setdefault(event.group, event.first)
+            case GivenUp():
+                first.get(event.stream, {}).pop(event.group, None)
+                given_up.add(event.stream)
             case Ended() if event.crashed and event.stream is not None:
                 crashed.add(event.stream)
             case Finished() | Dead():
@@ -148,7 +170,7 @@ def lost(events: Iterable[Event]) -> list[Violation]:
     for stream, final in last.items():
         if stream in crashed:
             continue
-        if stream not in first:
+        if stream not in first and stream not in given_up:
             found.append(Violation(Promise.LOST, end, f"no group ever got stream {stream:x} ({final} messages)"))
         for group, begin in first.get(stream, {}).items():
             owed = range(begin, final + 1)
@@ -270,6 +292,7 @@ def two_owners(events: Iterable[Event]) -> list[Violation]:
 def order(events: Iterable[Event]) -> list[Violation]:
     """The messages of one key of a stream start in order, each when the ones before it have been handled."""
     owed: dict[tuple[int, str], int] = {}
+    given_up: set[tuple[int, str]] = set()
     of_key: dict[tuple[int, str | bytes], list[int]] = {}
     finished: set[Handled] = set()
     # How many of a key's messages are known to be finished, from the first owed on: keeps this from being quadratic.
@@ -280,7 +303,12 @@ def order(events: Iterable[Event]) -> list[Violation]:
             case Submitted() if event.key is not None and not event.is_later:
                 of_key.setdefault((event.stream, event.key), []).append(event.sequence)
             case Owed():
+                if (event.stream, event.group) in given_up:
+                    given_up.remove((event.stream, event.group))
+                    owed[event.stream, event.group] = event.first
                 owed.setdefault((event.stream, event.group), event.first)
+            case GivenUp():
+                given_up.add((event.stream, event.group))
             case Finished() | Dead():
                 finished.add((event.stream, event.group, event.sequence))
             case Started() if event.key is not None and event.due_at is None:
@@ -299,21 +327,30 @@ def order(events: Iterable[Event]) -> list[Violation]:
 
 
 def one_at_a_time(events: Iterable[Event]) -> list[Violation]:
-    """A receiver never has two messages of one key of a stream in hand, unless it lost the first to another."""
+    """A receiver never has two messages of one key of a stream in hand, unless it lost the first to another, or its
+    group was given up."""
     held: dict[tuple[str, int, str | bytes], Started] = {}
     keys: dict[tuple[str, int, int], str | bytes] = {}
     handled_elsewhere: set[Handled] = set()
+    given_up_to: dict[tuple[int, str], int] = {}
     found = []
     for event in events:
         match event:
             case Started() if event.key is not None:
                 name = (event.receiver, event.stream, event.key)
                 before = held.get(name)
-                if before is not None and (before.stream, before.group, before.sequence) not in handled_elsewhere:
+                lost_to = given_up_to.get((event.stream, event.group), 0)
+                if (
+                    before is not None
+                    and before.sequence > lost_to
+                    and (before.stream, before.group, before.sequence) not in handled_elsewhere
+                ):
                     text = f"{_what(event)} while {before.sequence} of the same key {event.key!r} is in hand"
                     found.append(Violation(Promise.ORDER, event.at, text))
                 held[name] = event
                 keys[event.receiver, event.stream, event.sequence] = event.key
+            case GivenUp():
+                given_up_to[event.stream, event.group] = event.last
             case Finished() | Failed() | Dead():
                 handled_elsewhere.add((event.stream, event.group, event.sequence))
                 key = keys.get((event.receiver, event.stream, event.sequence))
@@ -360,24 +397,117 @@ def attempts(events: Iterable[Event]) -> list[Violation]:
     return found
 
 
-def account(events: Sequence[Event], accounts: Mapping[str, Stats]) -> list[Violation]:
-    """What each receiver counted is what happened, and its lanes and shards add up to the whole."""
-    seen = Counter((type(event), event.receiver) for event in events if isinstance(event, (Started, Failed, Dead)))
-    end = events[-1].at if events else 0.0
+def account(
+    events: Sequence[Event],
+    receivers: Mapping[str, Stats],
+    senders: Mapping[int, Stats] | None = None,
+    *,
+    converged: bool = True,
+) -> list[Violation]:
+    """What each receiver and sender counted is what happened, in all and by shard, and its lanes add up to the whole.
+
+    Counts of what happens to a message for the first time are known exactly; where another receiver, or a time to live,
+    may have come first, they lie between what must and what can have been counted.
+    """
+    books = _Books(events)
     found = []
 
-    def compare(receiver: str, name: str, counted: int, there: int, where: str) -> None:
-        if counted != there:
-            text = f"{receiver} counts {counted} {name}, and there were {there}{where}"
-            found.append(Violation(Promise.ACCOUNT, end, text))
+    def compare(who: str, name: str, counted: int, least: int, most: int, where: str = "") -> None:
+        if not least <= counted <= most:
+            there = f"{least}" if least == most else f"{least} to {most}"
+            found.append(Violation(Promise.ACCOUNT, books.end, f"{who} counts {counted} {name}{where}, not {there}"))
 
-    for receiver, stats in accounts.items():
-        compare(receiver, "emitted", stats.emitted, seen[Started, receiver], "")
-        compare(receiver, "dead", stats.dead, seen[Dead, receiver], "")
+    for receiver, stats in receivers.items():
+        for name in ("emitted", "acked", "retried", "dead"):
+            least, most = books.least[receiver, name], books.most[receiver, name]
+            compare(receiver, name, getattr(stats, name), least.total(), most.total())
+            shards = {*stats.shards, *least, *most} - {None}
+            for shard in sorted(shard for shard in shards if shard is not None):
+                counts = stats.shards.get(shard)
+                counted = getattr(counts, name) if counts is not None else 0
+                compare(receiver, name, counted, least[shard], most[shard], f" in shard {shard}")
         for name in ("routed", "emitted", "acked", "retried", "dead", "expired", "handed_over"):
             lanes = sum(getattr(counts, name) for counts in stats.lanes.values())
-            compare(receiver, name, getattr(stats, name), lanes, " in its lanes")
+            compare(receiver, name, lanes, getattr(stats, name), getattr(stats, name), " in its lanes")
+        ended = stats.acked + stats.dead + stats.expired + stats.handed_over
+        compare(receiver, "routed", stats.routed, ended, stats.routed)
+        compare(receiver, "expired", stats.expired, 0, books.may_expire)
+        compare(receiver, "handed_over", stats.handed_over, 0, stats.routed)
+    for stream, stats in (senders or {}).items():
+        inserted, over = books.submitted[stream], converged and stream not in books.crashed
+        who = f"sender {stream:x}"
+        compare(who, "inserted", stats.inserted, inserted, inserted)
+        compare(who, "routed", stats.routed, inserted if over else 0, inserted)
+        undone = books.given_up[stream]
+        compare(who, "acked", stats.acked, max(0, inserted - undone) if over else 0, inserted)
+        compare(who, "lost", stats.lost, 0 if books.may_expire else undone, undone)
     return found
+
+
+class _Books:
+    """What must and what can have been counted, by who and what, then by shard (None without a key)."""
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self.least: defaultdict[tuple[str, str], Counter[int | None]] = defaultdict(Counter)
+        self.most: defaultdict[tuple[str, str], Counter[int | None]] = defaultdict(Counter)
+        self.submitted: Counter[int] = Counter()
+        self.given_up: Counter[int] = Counter()
+        """Messages of groups that a sender gave up, at most."""
+        self.crashed: set[int] = set()
+        self.may_expire = 0
+        self.end = events[-1].at if events else 0.0
+        self._shards: dict[tuple[int, int], int | None] = {}
+        self._expiring: set[tuple[int, int]] = set()
+        self._settled: set[Handled] = set()
+        self._done: dict[tuple[int, str], list[int]] = {}
+        self._owed: dict[tuple[int, str], int] = {}
+        for event in events:
+            self._enter(event)
+
+    def _enter(self, event: Event) -> None:
+        match event:
+            case Submitted():
+                self.submitted[event.stream] += 1
+                self._shards[event.stream, event.sequence] = None if event.key is None else shard_of(event.key)
+                if event.may_expire:
+                    self.may_expire += 1
+                    self._expiring.add((event.stream, event.sequence))
+            case Started():
+                self._count(event, "emitted", is_news=True)
+            case Finished():
+                self._count(event, "acked", is_news=self._is_news(event))
+                self._settle(event)
+            case Failed() if event.again:
+                self._count(event, "retried", is_news=self._is_news(event))
+            case Dead():
+                self._count(event, "dead", is_news=True)
+                self._settle(event)
+            case Owed():
+                self._owed[event.stream, event.group] = event.first
+            case Done():
+                self._done.setdefault((event.stream, event.group), []).append(event.sequence)
+            case GivenUp():
+                first = self._owed.pop((event.stream, event.group))
+                done = sorted(self._done.get((event.stream, event.group), ()))
+                known = bisect_right(done, event.last) - bisect_right(done, first - 1)
+                self.given_up[event.stream] += event.last - first + 1 - known
+            case Ended() if event.crashed and event.stream is not None:
+                self.crashed.add(event.stream)
+
+    def _count(self, event: Started | Finished | Failed | Dead, name: str, *, is_news: bool) -> None:
+        shard = self._shards.get((event.stream, event.sequence))
+        self.most[event.receiver, name][shard] += 1
+        if is_news:
+            self.least[event.receiver, name][shard] += 1
+
+    def _is_news(self, event: Finished | Failed) -> bool:
+        """Nobody can have done it before."""
+        return (event.stream, event.group, event.sequence) not in self._settled and (
+            (event.stream, event.sequence) not in self._expiring
+        )
+
+    def _settle(self, event: Finished | Dead) -> None:
+        self._settled.add((event.stream, event.group, event.sequence))
 
 
 def seen(events: Iterable[Event]) -> list[Violation]:

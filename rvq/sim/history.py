@@ -33,6 +33,15 @@ class Owed(NamedTuple):
     first: int
 
 
+class GivenUp(NamedTuple):
+    """A sender goes on without a group: what that had not done of the stream, up to sequence `last`, is lost."""
+
+    at: float
+    stream: int
+    group: str
+    last: int
+
+
 class Started(NamedTuple):
     """A receiver began to handle a message."""
 
@@ -64,13 +73,14 @@ class Finished(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """A handler raised; the receiver will try again."""
+    """A handler raised; the receiver will try again, or give the message up."""
 
     at: float
     receiver: str
     group: str
     stream: int
     sequence: int
+    again: bool = True
 
 
 class Dead(NamedTuple):
@@ -122,7 +132,7 @@ class Broken(NamedTuple):
     error: str
 
 
-Event = Submitted | Owed | Started | Finished | Failed | Dead | Done | Seen | Ended | Broken
+Event = Submitted | Owed | GivenUp | Started | Finished | Failed | Dead | Done | Seen | Ended | Broken
 
 
 class History:

@@ -17,7 +17,20 @@ from typing import Any
 
 from rvq.errors import WireError
 from rvq.sim.clock import Clock, LocalClock
-from rvq.sim.history import Broken, Dead, Done, Ended, Failed, Finished, History, Owed, Seen, Started, Submitted
+from rvq.sim.history import (
+    Broken,
+    Dead,
+    Done,
+    Ended,
+    Failed,
+    Finished,
+    GivenUp,
+    History,
+    Owed,
+    Seen,
+    Started,
+    Submitted,
+)
 from rvq.sim.machines import ReceivingEnd, SendingEnd, StartedMessage, TappingEnd
 from rvq.sim.network import BUFFER_BYTES, KIND, Network
 from rvq.sim.story import Story
@@ -276,6 +289,7 @@ class SenderProcess(Process):
         self._next: Job | None = None
         self._due = False
         self._owed: set[str] = set()
+        """The groups of the newest stamp."""
         self._stamps_seen: set[bytes] = set()
         self._waiting_for: str | None = None
         self._tell(f"starts sending to {label!r} (id {id:016x}, clock rate {local.rate:.3f})")
@@ -319,7 +333,7 @@ class SenderProcess(Process):
             machine.flush(now)
         self._record_done()
         self._tell_waiting()
-        if self.close_when_done and self.all_submitted and machine.undone == 0:
+        if self.close_when_done and self.all_submitted and machine.all_done:
             machine.close(now)
             self._send()
             self._tell("closed: everything is done")
@@ -366,6 +380,9 @@ class SenderProcess(Process):
             raise AssertionError(f"a stamp that cannot be read: {error}") from error
         assert isinstance(stamp, Stamp)
         self.stamps.append((self._clock.now, stamp))
+        for group in sorted(self._owed - {entry.group for entry in stamp.groups}):
+            self._owed.remove(group)
+            self._around.history.add(GivenUp(self._clock.now, self.id, group, stamp.at - 1))
         for entry in stamp.groups:
             if entry.group not in self._owed:
                 self._owed.add(entry.group)
@@ -488,9 +505,11 @@ class ReceiverProcess(Process):
 
     def _fail(self, message: StartedMessage, error: Exception) -> None:
         self.handling -= 1
-        self._around.history.add(Failed(self._clock.now, self.name, self.group, message.sender, message.sequence))
+        again = self.attempts is None or message.attempt < self.attempts
+        names = (self.name, self.group, message.sender, message.sequence)
+        self._around.history.add(Failed(self._clock.now, *names, again))
         self._tell(f"failed {message.sender:x}/{message.sequence}: {error!r}")
-        if self.attempts is not None and message.attempt >= self.attempts:
+        if not again:
             self.handling += 1
             self._give_up(message, message.attempt)
         else:

@@ -49,6 +49,10 @@ LATER_PART = 0.25
 """The part of worlds that also have faults of the kinds that were added later."""
 
 
+HOLD_PART = 0.2
+"""The part of worlds whose senders give up a group that nobody came back to; there everybody vanishes now and then."""
+
+
 class HandlerFailed(Exception):
     """Raised by a random world's handlers now and then, on purpose."""
 
@@ -89,6 +93,8 @@ class Plan:
     """The part of messages without a key that are urgent."""
     hand_over: bool = False
     """Do receivers give work to idle ones?"""
+    hold: float | None = None
+    """Seconds after which senders go on without a group of which nobody is left."""
 
     def __str__(self) -> str:
         kinds = ", ".join(f"{kind} at {when:.2f}" for when, kind in self.faults) or "none"
@@ -98,7 +104,8 @@ class Plan:
             f"receivers in {self.groups} groups, handling {self.handling_s * 1000:.1f} ms x {self.concurrency}, "
             f"{self.slow_handlers:.0%} slow, {self.failures:.0%} failing, {self.attempts or 'endless'} attempts, "
             f"{self.poison} poison, {self.later:.0%} later, {self.expiring:.0%} expiring, {self.urgent:.0%} urgent, "
-            f"{'' if self.hand_over else 'no '}handing over; "
+            f"{'' if self.hand_over else 'no '}handing over, "
+            f"held {'for ever' if self.hold is None else f'for {self.hold:g} s'}; "
             f"{self.link}; faults: {kinds}"
             f"{f'; for good: {self.lasting}' if self.lasting else ''}"
         )
@@ -164,6 +171,14 @@ def _with_work_kinds(plan: Plan, random: Random) -> Plan:
     )
 
 
+def _with_hold(plan: Plan, random: Random) -> Plan:
+    """Groups that are given up. By chance of its own, as above."""
+    if random.random() >= HOLD_PART:
+        return plan
+    vanishing = [(random.uniform(0.5, plan.faults_s), random.choice(list(VANISHING))) for _ in range(2)]
+    return replace(plan, hold=random.choice((0.0, 0.3, 1.0, 3.0)), faults=tuple(sorted((*plan.faults, *vanishing))))
+
+
 def _times(plan: Plan, random: Random, job: Job) -> Job:
     """Some wait, some expire, some overtake."""
     if random.random() < plan.later:
@@ -203,6 +218,7 @@ def build_world(
     world = World(seed, build=build, timings=timings, verbose=verbose, out=out)
     plan = _with_later_kinds(make_plan(world.random), Random(f"later kinds {seed}"))
     plan = _with_work_kinds(plan, Random(f"work kinds {seed}"))
+    plan = _with_hold(plan, Random(f"hold {seed}"))
     world.story.tell("plan", str(plan))
     world.disturb(plan.link)
     handler = _handler(world.random, plan)
@@ -223,12 +239,17 @@ def build_world(
                 keys=plan.keys,
                 times=partial(_times, plan) if plan.later or plan.expiring or plan.urgent else None,
                 close=plan.close,
-                options={"frame_bytes": 2000, "train_frames": 8} if plan.body_bytes else None,
+                options=_sender_options(plan),
             ),
         )
     for when, kind in plan.faults:
-        world.at(when, partial((FAULTS | LATER)[kind], Scene(world, plan, handler)))
+        world.at(when, partial((FAULTS | LATER | VANISHING)[kind], Scene(world, plan, handler)))
     return world, plan
+
+
+def _sender_options(plan: Plan) -> dict[str, Any]:
+    options: dict[str, Any] = {"frame_bytes": 2000, "train_frames": 8} if plan.body_bytes else {}
+    return options if plan.hold is None else {**options, "hold": plan.hold}
 
 
 def run_seed(
@@ -589,6 +610,30 @@ LATER: dict[str, Callable[[Scene], None]] = {
     "reports lost": _reports_lost,
     "goodbyes lost": _goodbyes_lost,
 }
+
+
+def _a_group_vanishes(scene: Scene, end: Callable[[ReceiverProcess], object]) -> None:
+    """All of one group at once; later some come for one group or another."""
+    group = _group(scene.plan, scene.random.randrange(scene.plan.receivers))
+    for receiver in scene.world.live_receivers(LABEL, group):
+        end(receiver)
+    for _ in range(scene.random.randint(1, 3)):
+        scene.world.after(scene.duration(), scene.join)
+
+
+def _a_group_is_stopped(scene: Scene) -> None:
+    """As if gone for its senders; then it is back, as it was."""
+    away = scene.duration()
+    for receiver in scene.world.live_receivers(LABEL, _group(scene.plan, scene.random.randrange(scene.plan.receivers))):
+        scene.world.pause(receiver, away)
+
+
+VANISHING: dict[str, Callable[[Scene], None]] = {
+    "a group crashes": partial(_a_group_vanishes, end=Process.crash),
+    "a group leaves": partial(_a_group_vanishes, end=ReceiverProcess.leave),
+    "a group is stopped": _a_group_is_stopped,
+}
+"""Where groups are given up."""
 
 
 # --- what stays broken --------------------------------------------------------------------------------------------

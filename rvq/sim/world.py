@@ -344,7 +344,8 @@ class World:
         for process in self.processes:
             process.check()
         accounts = {receiver.name: receiver.machine.stats for receiver in self.receivers}
-        return judge(self.seed, self.history.events, accounts, converged=converged, virtual_s=self.now)
+        senders = {sender.id: sender.machine.stats for sender in self.senders}
+        return judge(self.seed, self.history.events, accounts, senders, converged=converged, virtual_s=self.now)
 
     def _carry_out(self, action: Callable[[], object]) -> None:
         self._planned -= 1

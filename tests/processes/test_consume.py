@@ -10,8 +10,8 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -184,6 +184,14 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     if request.param == "sqlite":
         yield with_words(SqlitePlace(tmp_path / "work.db"))
         return
+    server: Server = request.getfixturevalue("database")
+    with closing(PostgresPlace(server.dsn())) as postgres:
+        yield with_words(postgres)
+
+
+@pytest.fixture
+def database() -> Iterator[Server]:
+    """A PostgreSQL server that runs, and may be killed."""
     pytest.importorskip("psycopg", reason="needs psycopg (pip install 'rvq[postgres]')", exc_type=ImportError)
     try:
         server = Server()
@@ -191,9 +199,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
         pytest.skip(str(reason))
     try:
         server.start()
-        place = PostgresPlace(server.dsn())
-        yield with_words(place)
-        place.close()
+        yield server
     finally:
         server.remove()
 
@@ -263,6 +269,39 @@ async def test_one_that_is_stopped_in_mid_transaction_past_its_lease_has_its_eff
         assert totals(place) == {WORDS[0]: 1}
         assert place.query("SELECT count(*) FROM rvq_marks") == [(1,)]
         await crew.leave()
+
+
+async def test_when_the_database_goes_away_in_mid_transaction_the_message_is_retried_and_nothing_is_half_done(
+    bus: rvq.Bus, database: Server
+) -> None:
+    place = PostgresPlace(database.dsn())
+    with_words(place)
+    attempts: list[int] = []
+
+    async def handle(message: rvq.Message) -> None:
+        attempts.append(message.attempt)
+        async with message.transaction() as tx:
+            await tx.execute("UPDATE words SET times = times + 1 WHERE word = %s", (message.key,))
+            if message.attempt == 1:
+                await asyncio.to_thread(database.kill)
+        # Only who has committed is here.
+        assert message.attempt > 1
+
+    stop = asyncio.Event()
+    patient = rvq.Backoff(first=0.1, factor=1.0, jitter=0.0)
+    consuming = rvq.consume("work", handle, bus=bus, ledger=place.ledger(), attempts=500, backoff=patient, stop=stop)
+    async with rvq.Sender("work", bus=bus, linger=PATIENCE_S) as sender:
+        running = asyncio.create_task(consuming)
+        await sender.send("first", key=WORDS[0])
+        await until(lambda: attempts and not database.is_running)
+        await asyncio.to_thread(database.start)
+        await flushed(sender)
+        stop.set()
+        await running
+    with closing(place):
+        assert totals(place) == {WORDS[0]: 1}
+        assert place.query("SELECT count(*) FROM rvq_marks") == [(1,)]
+    assert len(attempts) >= 2
 
 
 # --- due times ------------------------------------------------------------------------------------------------------

@@ -17,15 +17,18 @@ from rvq.sim.checkers import (
     PromiseBroken,
     Verdict,
     Violation,
+    account,
     broken,
     invented,
     judge,
     lost,
+    one_at_a_time,
     order,
     repeated,
     two_owners,
 )
-from rvq.sim.history import Broken, Dead, Done, Ended, Event, Failed, Finished, Owed, Started, Submitted
+from rvq.sim.history import Broken, Dead, Done, Ended, Event, Failed, Finished, GivenUp, Owed, Started, Submitted
+from rvq.wire.records import shard_of
 
 S, S2 = 0xA1, 0xB2
 GROUP = "default"
@@ -69,11 +72,14 @@ class Tale:
     def finished(self, sequence: int, by: str = "r1", *, group: str = GROUP, stream: int = S) -> Tale:
         return self._add(lambda at: Finished(at, by, group, stream, sequence))
 
-    def failed(self, sequence: int, by: str = "r1") -> Tale:
-        return self._add(lambda at: Failed(at, by, GROUP, S, sequence))
+    def failed(self, sequence: int, by: str = "r1", *, again: bool = True) -> Tale:
+        return self._add(lambda at: Failed(at, by, GROUP, S, sequence, again))
 
     def dead(self, sequence: int, attempts: int, attempts_max: int, by: str = "r1") -> Tale:
         return self._add(lambda at: Dead(at, by, GROUP, S, sequence, attempts, attempts_max))
+
+    def given_up(self, last: int, *, group: str = GROUP, stream: int = S) -> Tale:
+        return self._add(lambda at: GivenUp(at, stream, group, last))
 
     def done(self, sequence: int, *, group: str = GROUP, stream: int = S) -> Tale:
         return self._add(lambda at: Done(at, stream, group, sequence))
@@ -100,6 +106,87 @@ def texts(violations: Sequence[Violation]) -> list[str]:
 def good() -> Tale:
     """Two keyed messages in a group, all as it should be."""
     return Tale().submitted(1, 2, key="k").owed().handled(1, key="k").handled(2, "r2", key="k")
+
+
+# --- what was counted ---------------------------------------------------------------------------------------------
+
+
+def odd(tale: Tale, stats: Stats | None = None, sender: Stats | None = None, **how: bool) -> list[str]:
+    return texts(account(tale.events, {"r1": stats} if stats else {}, {S: sender} if sender else {}, **how))
+
+
+def test_counts_that_are_what_happened_are_right() -> None:
+    assert odd(good(), counted()) == []
+    assert odd(good(), sender=Stats(inserted=2, routed=2, acked=2)) == []
+
+
+@pytest.mark.parametrize("name", ["routed", "emitted", "acked", "retried", "dead", "expired", "handed_over"])
+def test_one_more_or_less_is_found_whatever_it_is_of(name: str) -> None:
+    for wrong in (-1, 1):
+        stats = counted()
+        for counts in (stats, stats.lanes[0]):
+            setattr(counts, name, getattr(counts, name) + wrong)
+        assert odd(good(), stats) or (name, wrong) == ("routed", 1), "what was routed may be another's by now"
+        assert odd(good(), counted(**{name: getattr(stats, name)})), "in its lane"
+
+
+@pytest.mark.parametrize("name", ["emitted", "acked", "retried", "dead"])
+def test_a_shard_has_counts_of_its_own(name: str) -> None:
+    stats = counted()
+    setattr(stats.shards[shard_of("k")], name, 7)
+    (text,) = odd(good(), stats)
+    assert text.startswith(f"r1 counts 7 {name} in shard {shard_of('k')}, not ")
+    stats = counted()
+    stats.shards[3] = Counts(**{name: 1})
+    assert odd(good(), stats) == [f"r1 counts 1 {name} in shard 3, not 0"]
+
+
+def test_what_is_given_up_after_it_failed_is_dead_and_not_retried() -> None:
+    tale = Tale().submitted(1).owed().started(1).failed(1).started(1).failed(1, again=False).dead(1, 2, 2)
+    stats = Stats(routed=1, emitted=2, retried=1, dead=1, lanes={0: Counts(routed=1, emitted=2, retried=1, dead=1)})
+    assert odd(tale, stats) == []
+    stats.retried = stats.lanes[0].retried = 2
+    assert odd(tale, stats) == ["r1 counts 2 retried, not 1"]
+
+
+def test_who_comes_second_need_not_count() -> None:
+    tale = Tale().submitted(1).owed().started(1).started(1, "r2", asked_at=0.5).finished(1, "r2").finished(1)
+    for acked in (0, 1):
+        stats = Stats(routed=1, emitted=1, acked=acked, lanes={0: Counts(routed=1, emitted=1, acked=acked)})
+        assert odd(tale, stats) == []
+
+
+@pytest.mark.parametrize("wrong", [{"inserted": 3}, {"routed": 1}, {"acked": 1}, {"acked": 3}, {"lost": 1}], ids=str)
+def test_what_a_sender_counts_is_what_was_submitted_and_done(wrong: dict[str, int]) -> None:
+    (text,) = odd(good(), sender=Stats(**{"inserted": 2, "routed": 2, "acked": 2, **wrong}))
+    ((name, number),) = wrong.items()
+    assert text.startswith(f"sender {S:x} counts {number} {name}, not ")
+
+
+def test_in_midway_not_everything_is_sent_or_done() -> None:
+    assert odd(good(), sender=Stats(inserted=2, routed=1), converged=False) == []
+    assert odd(good().ended("s", stream=S), sender=Stats(inserted=2, routed=1)) == []
+
+
+# --- groups that were given up ------------------------------------------------------------------------------------
+
+
+def test_what_a_group_had_not_done_when_it_was_given_up_is_no_promise_and_counted() -> None:
+    tale = Tale().submitted(1, 2, 3).owed().handled(1).given_up(3)
+    assert lost(tale.events) == []
+    assert odd(tale, sender=Stats(inserted=3, routed=3, acked=1, lost=2)) == []
+    for lost_count in (1, 3):
+        stats = Stats(inserted=3, routed=3, acked=1, lost=lost_count)
+        assert odd(tale, sender=stats) == [f"sender {S:x} counts {lost_count} lost, not 2"]
+
+
+def test_a_group_that_comes_back_is_owed_what_comes_then_and_its_keys_begin_anew() -> None:
+    tale = Tale().submitted(1, 2, key="k").owed().started(1, key="k").given_up(1).owed(2)
+    assert [violation.text for violation in lost(tale.events)] == [f"1 messages of {S:x} in {GROUP} never handled: 2"]
+    tale.handled(2, key="k")
+    assert [check.__name__ for check in CHECKERS if check(tale.events)] == []
+    unaware = [event for event in tale.events if type(event) is not GivenUp]
+    assert order(unaware) and one_at_a_time(unaware)
 
 
 # --- lost ---------------------------------------------------------------------------------------------------------
@@ -348,7 +435,15 @@ BAD: dict[Promise, Tale] = {
     Promise.ACCOUNT: good(),
     Promise.BROKEN: Tale().broken("r1", "KeyError: 7"),
 }
-COUNTED = {Promise.ACCOUNT: {"r1": Stats(emitted=1, acked=1, lanes={0: Counts(emitted=1)})}}
+
+
+def counted(**changes: int) -> Stats:
+    """What r1 should have counted in a good history, but for what its lane did."""
+    lane = Counts(**{"routed": 1, "emitted": 1, "acked": 1, **changes})
+    return Stats(routed=1, emitted=1, acked=1, lanes={0: lane}, shards={shard_of("k"): Counts(emitted=1, acked=1)})
+
+
+COUNTED = {Promise.ACCOUNT: {"r1": counted(acked=0)}}
 """What receivers counted, where it matters: here the lanes have nothing of what was acknowledged."""
 
 

@@ -50,7 +50,7 @@ def test_a_replay_tells_the_story_as_often_as_it_is_asked_to(capsys: pytest.Capt
     for level in ([], ["-v"], ["-vv"]):
         assert main(["--seed", "4", *level]) == 0
         lengths.append(len(capsys.readouterr().out.splitlines()))
-    assert lengths[0] == 1 < 20 < lengths[1] < lengths[2] / 5
+    assert lengths[0] == 1 < 20 < lengths[1] < lengths[2] / 4
 
 
 def test_the_printed_command_runs_and_gives_the_same_verdict() -> None:

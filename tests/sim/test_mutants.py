@@ -25,7 +25,7 @@ FOUND_AT: dict[str, tuple[int, ...]] = {
     "answers-at-once": (227, 354, 450),
     "echo-without-stamps": (263, 303),
     "hands-over-without-stopping": (12, 17, 18),
-    "heir-does-not-ask": (8, 12, 17),
+    "heir-does-not-ask": (5, 12, 17),
     "joiners-ignore-open-stamps": (0, 8, 10),
     "keys-do-not-wait": (0, 1, 5),
     "lease-from-echo": (14, 17),

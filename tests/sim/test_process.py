@@ -103,6 +103,10 @@ class FakeSender(FakeMachine):
         return len(self.bodies) < self.room
 
     @property
+    def all_done(self) -> bool:
+        return not self.undone
+
+    @property
     def undone(self) -> int:
         return 0 if self.done else len(self.bodies)
 

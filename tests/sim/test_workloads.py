@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from rvq.sim import State, World, build_world, run_seed
-from rvq.sim.workloads import FAULTS, LABEL, LASTING, LATER, Plan, Scene, _people, make_plan
+from rvq.sim.workloads import FAULTS, LABEL, LASTING, LATER, VANISHING, Plan, Scene, _people, make_plan
 
 MANY = 400
 
@@ -18,7 +18,7 @@ def plans() -> list[Plan]:
 
 
 def test_every_kind_of_fault_occurs(plans: list[Plan]) -> None:
-    assert {kind for plan in plans for _, kind in plan.faults} == {*FAULTS, *LATER}
+    assert {kind for plan in plans for _, kind in plan.faults} == {*FAULTS, *LATER, *VANISHING}
     assert {plan.lasting for plan in plans} == {*LASTING, None}
 
 
@@ -41,11 +41,12 @@ def test_kinds_that_came_later_do_not_change_what_older_seeds_mean(plans: list[P
     for seed in range(50):
         original = make_plan(Random(seed))
         assert set(original.faults) <= set(plans[seed].faults)
-        assert all(kind in LATER for _, kind in set(plans[seed].faults) - set(original.faults))
+        assert all(kind in LATER | VANISHING for _, kind in set(plans[seed].faults) - set(original.faults))
 
 
 def test_names_of_faults_are_not_used_twice() -> None:
-    assert not FAULTS.keys() & LATER.keys()
+    names = [*FAULTS, *LATER, *VANISHING]
+    assert len(set(names)) == len(names)
 
 
 def scene_of_four(seed: int) -> Scene:
@@ -59,10 +60,10 @@ def scene_of_four(seed: int) -> Scene:
     return scene
 
 
-@pytest.mark.parametrize("kind", [*FAULTS, *LATER])
+@pytest.mark.parametrize("kind", [*FAULTS, *LATER, *VANISHING])
 def test_each_fault_alone_breaks_nothing(kind: str) -> None:
     scene = scene_of_four(1)
-    (FAULTS | LATER)[kind](scene)
+    (FAULTS | LATER | VANISHING)[kind](scene)
     scene.world.run_planned()
     scene.world.heal()
     _people(scene, None)
@@ -71,11 +72,11 @@ def test_each_fault_alone_breaks_nothing(kind: str) -> None:
     assert verdict.ok, str(verdict)
 
 
-@pytest.mark.parametrize("kind", [*FAULTS, *LATER, *LASTING])
+@pytest.mark.parametrize("kind", [*FAULTS, *LATER, *VANISHING, *LASTING])
 def test_a_fault_in_an_empty_world_does_nothing(kind: str) -> None:
     world = World(2)
     scene = Scene(world, make_plan(Random(2)), lambda _message: None)
-    (FAULTS | LATER | LASTING)[kind](scene)
+    (FAULTS | LATER | VANISHING | LASTING)[kind](scene)
     world.run(until=1.0)
     assert world.verdict().ok
 
