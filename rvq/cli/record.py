@@ -10,10 +10,10 @@ from rvq.cli import values
 from rvq.cli.command import ALL_DONE, FAULT, WrongUse, reachable_bus
 
 if TYPE_CHECKING:
+    import rvq
     from rvq.aio.recorder import Recorder
     from rvq.bus import Bus
     from rvq.cli.words import Words
-    from rvq.core.table import TableView
 
 GROUP = "journal"
 """Who shares the recording, if nothing else is said."""
@@ -93,7 +93,7 @@ class _Announced:
         self.id = 0
         self.over = False
 
-    def table(self, label: str, table: TableView) -> None:
+    def table(self, label: str, table: rvq.TableView) -> None:
         place = f"index {table.index} of {len(table.members)}" if table.index is not None else "and not in its table"
         group, me = self._args.group, f"{self.id:016x}"[:4]
         text = f"recording {label} (group {group}) into {self._args.folder} as {me}… {place}"

@@ -55,7 +55,7 @@ def test_the_bytes_of_a_block_never_change() -> None:
         "0300000000000000"  # rows
         "0100007f00000000"  # addresses
         "88130000"  # ports
-        "0103"  # kinds
+        "0110"  # kinds
         "0100"  # flags
         "6162636465666768"
     )
@@ -72,7 +72,7 @@ def test_columns_are_arrays_one_behind_the_other() -> None:
     assert list(columns.rows) == [3, 0]
     assert list(columns.address) == [0x7F000001, 0]
     assert list(columns.port) == [5000, 0]
-    assert (list(columns.kind), list(columns.flags)) == ([1, 3], [1, 0])
+    assert (list(columns.kind), list(columns.flags)) == ([1, 16], [1, 0])
     assert read_back(data).payloads() == [b"abc", b"defgh"]
 
 
