@@ -290,7 +290,9 @@ class Sender:
             self._changed.fire()
             if machine.events:
                 for event in machine.events:
-                    logger.info("sender %.4s… of %s: %s", f"{self.id:016x}", self.label, event)
+                    holds = "nobody is left" in event and machine.undone
+                    level = logger.warning if holds or "gave up" in event else logger.info
+                    level("sender %.4s… of %s: %s", f"{self.id:016x}", self.label, event)
                 machine.events.clear()
 
     # --- looking --------------------------------------------------------------------------------------------------

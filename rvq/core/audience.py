@@ -241,6 +241,10 @@ class Audience:
         ear = self.ears.get(receiver)
         return ear is not None and not ear.gone and now - ear.both_ways_at <= self._timings.expiry
 
+    def somebody_is_there(self, now: float, name: str) -> bool:
+        """Is anyone of a group heard both ways, though in no table in force: one that has just come, or is leaving?"""
+        return any(ear.group == name and self.hears(now, ear.id) for ear in self.ears.values())
+
     def _adopt(self, now: float, group: Group) -> None:
         """Another table comes in force if a member of the one in force announces it, or if that one is silent."""
         announced = self._announced(now, group)

@@ -89,6 +89,7 @@ class GroupDone:
 
     def __init__(self, first: int) -> None:
         self.done_to = first - 1
+        self._walked_from = first - 1
         self._segments: list[SegmentDone] = []
 
     @property
@@ -134,6 +135,26 @@ class GroupDone:
             if segment.at <= end:
                 found += common_runs([lane.within(segment.at, end) for lane in segment.lanes])
         return found
+
+    def walk(self, last: int, shard_of: ShardOf) -> bool:
+        """Look at each message from `done_to` on, up to `last`: with keys, a lane is not known to be through before its
+        receiver has said that the rest is not its own, and that one may be dead. True if `done_to` moved.
+
+        A step for each message, so only where reports do not move it: that is, called twice with nothing between.
+        """
+        if self.done_to != self._walked_from:
+            self._walked_from = self.done_to
+            return False
+        reached = self.done_to
+        while reached < last and self.is_done(reached + 1, shard_of):
+            reached += 1
+        if reached == self.done_to:
+            return False
+        for segment in self._segments:
+            if segment.at <= reached:
+                for slot in range(len(segment.lanes)):
+                    segment.merge(slot, reached if segment.end is None else min(reached, segment.end), ())
+        return self._close(last)
 
     @property
     def has_older(self) -> bool:

@@ -522,6 +522,13 @@ class SenderMachine(End):
         if self.all_done:
             self._tail_at = math.inf
 
+    def _walk(self, now: float) -> None:
+        """With keys, what is done may be known of each message before it is of every lane."""
+        if self._stamper.keyed and not self.all_done:
+            walked = [done.walk(self.last, self._shard_of) for done in self._done.values()]
+            if any(walked):
+                self._advance(now)
+
     def _on_nak(self, now: float, nak: Nak, source: Address) -> None:
         budget = min(limits.REPAIR_BYTES_MAX, max(self._flow.window_of(nak.source) // 2, limits.DATAGRAM_BYTES_MAX))
         wanted = [
@@ -640,8 +647,10 @@ class SenderMachine(End):
         if not group.held:
             self._held_since.pop(name, None)
             self._pump(now)
-        elif name in self._done and now >= self._held_since.setdefault(name, now) + self._hold:
-            self._give_up(now, name)
+        elif name in self._done:
+            over = now >= self._held_since.setdefault(name, now) + self._hold
+            if over and not self._audience.somebody_is_there(now, name):
+                self._give_up(now, name)
 
     def _give_up(self, now: float, name: str) -> None:
         """Nobody of a group came back for as long as this sender holds messages: it goes on without the group."""
@@ -721,6 +730,7 @@ class SenderMachine(End):
                 self._settle(now, name)
             self._flow.find_slowest(now)
             self._audience.tidy(now)
+            self._walk(now)
             self._beat(now)
             self._pump(now)
         if now >= self._tail_at:

@@ -42,8 +42,12 @@ class StartedMessage(Protocol):
 class SendingEnd(Machine, Protocol):
     """A sender's machine."""
 
+    stats: Stats
+
     @property
     def has_room(self) -> bool: ...
+    @property
+    def all_done(self) -> bool: ...
     @property
     def undone(self) -> int: ...
     @property

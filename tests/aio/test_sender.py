@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import statistics
 import time
 from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime, timedelta
@@ -419,6 +420,28 @@ async def test_it_says_for_whom_it_waits(bus: rvq.Bus) -> None:
         assert "nobody of group 'team' is left" in str(sender.waiting_for)
 
 
+async def test_a_group_that_is_held_for_is_said_aloud_and_given_up_when_its_time_is_over(
+    bus: rvq.Bus, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with rvq.Sender("work", bus=bus, hold=0.5) as sender, Worker(bus) as others:
+        async with rvq.Receiver("work", group="team", ack="manual", bus=bus) as gone:
+            await until(lambda: sender.tables.keys() == {"default", "team"})
+            await sender.send("one")
+            await take(gone, 1)
+            await stays(lambda: sender.tables.keys() == {"default", "team"}, 0.1)
+        await until(lambda: "nobody of group 'team'" in str(sender.waiting_for))
+        await sender.send("two")
+        assert others.bodies == ["one"], "held for the others too"
+        await soon(sender.flush())
+        assert others.bodies == ["one", "two"]
+        assert (sender.stats.lost, sender.stats.acked, sender.tables.keys()) == (1, 2, {"default"})
+    said = [record.message.partition(": ")[2] for record in caplog.records if record.levelname == "WARNING"]
+    assert said[:2] == [
+        "group team: nobody is left: holding messages",
+        "group team: nobody came back in 0.5 s: gave up 1 messages of it",
+    ]
+
+
 def test_a_sender_says_what_it_is(bus: rvq.Bus) -> None:
     assert repr(rvq.Sender("work", bus=bus)).startswith("<Sender ")
     assert "'work'" in repr(rvq.Sender("work", bus=bus))
@@ -602,6 +625,12 @@ def test_an_odd_linger_is_refused(bus: rvq.Bus, linger: Any) -> None:
         rvq.Sender("work", bus=bus, linger=linger)
 
 
+@pytest.mark.parametrize("hold", [-1, float("inf"), float("nan"), "5", True])
+def test_an_odd_hold_is_refused(bus: rvq.Bus, hold: Any) -> None:
+    with pytest.raises(ValueError, match=r"hold=.* is not a duration: give seconds, 0 or more"):
+        rvq.Sender("work", bus=bus, hold=hold)
+
+
 @pytest.mark.parametrize("window", [0, -1, 511, 1.5, "1", None, True])
 def test_an_odd_window_is_refused(bus: rvq.Bus, window: Any) -> None:
     with pytest.raises(ValueError, match=r"window=.* is not a size: give bytes"):
@@ -723,6 +752,20 @@ async def test_nothing_is_handled_before_it_is_due_however_many_receivers(bus: r
         await soon(asyncio.gather(*handling))
     assert len(early) == 20
     assert max(early) <= 0
+
+
+async def test_who_has_nothing_else_to_do_is_late_by_less_than_50_ms(bus: rvq.Bus) -> None:
+    late: list[float] = []
+    async with rvq.Sender("work", bus=bus) as sender, rvq.Receiver("work", bus=bus) as receiver:
+        await until(lambda: sender.tables)
+        for number in range(9):
+            await sender.send(number, delay=0.2 + number / 10)
+        for _ in range(9):
+            (message,) = await take(receiver, 1)
+            assert message.due_at is not None
+            late.append(time.time() - message.due_at)
+    # The machine that runs the tests is not always idle.
+    assert min(late) >= 0 and statistics.median(late) < 0.05
 
 
 async def test_a_due_message_whose_receiver_leaves_waits_at_its_heir(bus: rvq.Bus) -> None:

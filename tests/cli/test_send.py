@@ -72,7 +72,7 @@ def test_options_that_make_no_sense_are_refused(
         (["work", "x", "--file", "f"], "TEXT and --file both say what to send"),
         (["work", "x", "--key-field", "user"], "give --json too"),
         (["work", "x", "--due", "2390-01-31T18:00:00Z"], "due is before 1970 or more than 100 years away"),
-        (["work", "x", "--delay", "1e12"], "delay is before 1970 or more than 100 years away"),
+        (["work", "x", "--delay", "1e12"], "is not a duration: give seconds, 0 or more, up to 100 years"),
         (["work", "x", "--delay", "1", "--urgent"], "--delay gives each message its place, and --urgent another"),
         (["work", "x", "--key", "k", "--urgent"], "--key gives each message its place, and --urgent another"),
         (["work", "--file", "/no/such/file"], "cannot read /no/such/file: No such file or directory"),

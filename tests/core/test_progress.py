@@ -167,6 +167,24 @@ def test_with_keys_a_lane_passes_over_nothing_that_it_did_not_report() -> None:
     assert done.done_to == 1
 
 
+def test_with_keys_what_is_done_of_each_message_is_found_by_walking_where_no_report_moves_it() -> None:
+    """The receiver of slot 0 is dead, and nothing was its own."""
+    done = GroupDone(1)
+    done.switch(1, 1, True, members(5, 6), (0, 1) * 512)
+    done.switch(2, 4, True, members(6), (0,) * 1024)
+
+    def shard_of(_sequence: int) -> int:
+        return 1
+
+    done.merge(report(1, 0, 1, 3), 5)
+    assert (done.done_to, done.undone(5, shard_of)) == (0, 2)
+    assert done.walk(5, shard_of) and (done.done_to, done.oldest_stamp) == (3, 2)
+    assert not done.walk(5, shard_of), "it moved since the last time: reports may go on doing that"
+    done.merge(report(0, 3, 5, 5, stamp=2), 5)
+    assert not done.walk(5, shard_of) and done.done_to == 3, "4 is not done"
+    done.check_invariants()
+
+
 def test_with_keys_the_lane_of_a_message_is_that_of_its_shard() -> None:
     slots = tuple(reversed(draft(members(5, 6, 7))))
     segment = SegmentDone(1, 1, True, members(5, 6, 7), slots)
@@ -255,6 +273,14 @@ class AgainstBruteForce(RuleBasedStateMachine):
                     runs += (q, q)
         self.reported(segment, slot, own)
         self.group.merge(LaneProgress(segment.stamp, slot, floor, tuple(runs)), self.last)
+
+    @rule()
+    def walk(self) -> None:
+        before = self.group.done_to
+        moved = self.group.walk(self.last, self.shard_of) or self.group.walk(self.last, self.shard_of)
+        assert moved == (self.group.done_to > before)
+        truly = set().union(*(segment.done for segment in self.segments))
+        assert self.group.done_to == self.last or self.group.done_to + 1 not in truly
 
     def reported(self, segment: ModelSegment, slot: int, own: list[int]) -> None:
         segment.done |= self.done & set(own)

@@ -17,7 +17,7 @@ from rvq.core.flow import WINDOW_BYTES_FIRST
 from rvq.core.gates import ALL, numbers_to_bits
 from rvq.core.machine import Address, Route, Target
 from rvq.core.sender import ECHOES_PER_FRAME, MANY_ASK_S, PROGRESS_FRAMES_MAX, TAIL_S, SenderMachine
-from rvq.core.shards import deal
+from rvq.core.shards import deal, draft
 from rvq.errors import BadMessage, Closed, MessageTooLarge
 from rvq.timings import Timings
 from rvq.wire.batch import read_batch
@@ -1057,6 +1057,23 @@ def test_after_a_switch_shards_are_let_go_one_by_one_and_at_once() -> None:
     assert shards_of(bench) == {segment: ALL & ~bit("x")}, "without waiting for the next heartbeat"
 
 
+def test_the_lane_of_a_dead_one_that_had_no_messages_keeps_nothing_open() -> None:
+    """With keys only its receiver can say that none of them is its own, and its heir that much later."""
+    bench = with_members(5, 6)
+    keyed(bench, *(key for key in map(str, range(20)) if deal_slot(key, 5, 6) == 0))
+    last = bench.machine.last
+    assert last
+    bench.report(5, done(0, last, stamp=bench.stamp))
+    assert (bench.machine.undone, bench.machine.all_done) == (0, False)
+    bench.run(bench.now + 0.5, 5)
+    assert bench.machine.all_done and bench.machine.stats.acked == last
+
+
+def deal_slot(key: str, *ids: int) -> int:
+    """Whose a key is in the first table of these."""
+    return draft(tuple(Member(id, 1) for id in ids))[shard_of(key)]
+
+
 def test_a_message_with_a_due_time_holds_no_key_up() -> None:
     bench = with_members(5)
     keyed(bench, "x", delay=3600.0)
@@ -1214,6 +1231,23 @@ def test_a_group_of_which_nobody_comes_back_is_given_up_after_a_while() -> None:
     assert bench.bodies() == ["d"]
     bench.report(6, done(0, 4, stamp=bench.stamp))
     assert machine.all_done
+
+
+@pytest.mark.parametrize("leaving", [True, False], ids=["one that leaves", "one that has just come"])
+def test_a_group_is_not_given_up_while_one_of_it_is_there_without_a_table(leaving: bool) -> None:
+    bench = with_members(5, hold=1.0)
+    bench.send("a")
+    bench.table(2, 5, draining=(5,))
+    bench.run(1.5, 5, leaving=True)
+    bench.send("b")
+    there = 5 if leaving else 6
+    if not leaving:
+        bench.hear(Goodbye(5, LABEL, GROUP))
+    bench.run(6.0, there, leaving=leaving)
+    assert (bench.machine.stats.lost, bench.machine.undone) == (0, 2)
+    bench.hear(Goodbye(there, LABEL, GROUP))
+    bench.run(6.5)
+    assert (bench.machine.stats.lost, bench.machine.undone) == (1, 1), "b was never sent"
 
 
 def test_frames_that_still_wait_for_receivers_go_with_the_last_group() -> None:

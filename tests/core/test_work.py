@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import resource
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -527,6 +529,30 @@ def test_one_that_waits_is_open_and_not_needed_as_a_frame_any_more(work: Work) -
     work.add(lane, frame_of(1, make_record("later", due_at=10.0)))
     work.wake(10.0)
     assert bodies(work.take(10.0, 9)) == ["later"], "the frame came again: it is handed out once"
+
+
+def test_a_hundred_thousand_that_wait_cost_memory_in_proportion_and_no_wake_before_the_first_is_due(work: Work) -> None:
+    lane, each = lane_of(), 500
+    used = [resident_bytes()]
+    for first in range(1, 100_001, each):
+        records = (make_record(number, due_at=1000.0 + number) for number in range(first, first + each))
+        work.add(lane, frame_of(first, *records))
+        assert work.take(5.0, each) == []
+        if first + each == 50_001:
+            used.append(resident_bytes())
+    used.append(resident_bytes())
+    assert used[2] - used[0] < 100_000 * 700 and used[2] - used[1] < 50_000 * 700
+    assert (work.waiting, work.ready, work.next_deadline()) == (100_000, False, 1001.0)
+    work.wake(1000.9)
+    assert (work.ready, work.next_deadline()) == (False, 1001.0)
+    work.wake(1010.0)
+    assert bodies(work.take(1010.0, each)) == list(range(1, 11))
+    assert work.next_deadline() == 1011.0
+
+
+def resident_bytes() -> int:
+    """What this process takes up. Counting every allocation would take longer than making them."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 def test_one_whose_lane_was_lost_while_it_waited_starts_only_if_the_lane_comes_back(work: Work) -> None:
