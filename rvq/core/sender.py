@@ -599,8 +599,9 @@ class SenderMachine(End):
             index = next((i for i, segment in enumerate(segments) if segment.stamp == key.stamp), None)
             owners[key.stamp] = [] if index is None else ownership(segments, index)
         lanes = owners[key.stamp]
-        part = part_with(lanes[key.slot], key.first) if key.slot < len(lanes) else None
-        if part is None or part.owner != asker or part.first != key.first:
+        # By where it begins: nothing lies in the part of a segment that another followed before anything was sent.
+        part = next((p for p in lanes[key.slot] if p.first == key.first), None) if key.slot < len(lanes) else None
+        if part is None or part.owner != asker:
             return False
         return all(self._audience.has_stopped(now, loss, segments) for loss in part.losses)
 

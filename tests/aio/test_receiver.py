@@ -494,6 +494,19 @@ async def test_closing_hands_over_to_one_who_is_there_without_waiting_for_a_leas
         assert sorted([taken[0].body, *stayer.bodies]) == list(range(200))
 
 
+async def test_one_that_comes_after_others_that_only_looked_waits_for_nobody(bus: rvq.Bus) -> None:
+    async with rvq.Sender("work", bus=bus) as sender:
+        await sender.send("x")
+        for _ in range(3):
+            async with rvq.Receiver("work", ack="manual", bus=bus) as looking:
+                assert [found.body for found in await take(looking, 1)] == ["x"]
+        async with rvq.Receiver("work", ack="manual", bus=bus) as last:
+            (message,) = await take(last, 1)
+            await until(lambda: not last.inheriting)
+            message.ack()
+            await soon(sender.flush())
+
+
 async def test_a_closed_receiver_ends_the_loop_of_a_task_that_waits(bus: rvq.Bus) -> None:
     async with Worker(bus) as worker:
         await members([worker.receiver], 1)
