@@ -371,6 +371,11 @@ class Receiver:
         return self._closed or (self._machine is not None and self._machine.leaving)
 
     @property
+    def waiting_for(self) -> str | None:
+        """What it has to finish before it can leave, in words; None if it is not to leave, or has left."""
+        return self._machine.waiting_for if self._machine and not self._closed else None
+
+    @property
     def stats(self) -> Stats:
         """Counts since the start."""
         self._acknowledge()

@@ -317,6 +317,11 @@ class Sender:
         return self._machine.waiting_for if self._machine else None
 
     @property
+    def has_listeners(self) -> bool:
+        """Is anybody there to send to, of any group?"""
+        return self._machine is not None and self._machine.has_listeners
+
+    @property
     def tables(self) -> dict[str, TableView]:
         """The table in force of each group."""
         return self._machine.tables if self._machine else {}

@@ -264,6 +264,24 @@ class ReceiverMachine(End):
         if done:
             self.say_goodbye()
 
+    @property
+    def waiting_for(self) -> str | None:
+        """What it has to finish before it can leave, in words; None if it is not to leave, or has left."""
+        if not self.leaving or self.left:
+            return None
+        streams = self.streams.values()
+        counts = (
+            (sum(stream.in_hand for stream in streams), "in hand"),
+            (sum(stream.work.unstarted for stream in streams), "in line"),
+            (sum(stream.work.waiting for stream in streams), "waiting for their time or next try"),
+        )
+        messages = ", ".join(f"{count} {what}" for count, what in counts if count)
+        if messages:
+            return f"messages that are ours: {messages}"
+        if self.inheriting:
+            return "messages that another receiver held: they are ours when it surely is dead"
+        return "word from the senders that they know what was done here"
+
     def _is_drained(self, now: float) -> bool:
         return all(stream.is_left(now) for stream in self.streams.values())
 

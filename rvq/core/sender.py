@@ -247,6 +247,11 @@ class SenderMachine(End):
         return None
 
     @property
+    def has_listeners(self) -> bool:
+        """Is anybody there to send to, of any group?"""
+        return any(not self._audience.groups[name].held for name in self._done)
+
+    @property
     def tables(self) -> dict[str, TableView]:
         """The table in force of each group, as it is stamped."""
         return {

@@ -690,10 +690,14 @@ class Stream:
 
     # --- handing over ---------------------------------------------------------------------------------------------
 
+    @property
+    def in_hand(self) -> int:
+        """Messages that were handed out and not settled, about."""
+        return sum(lane.in_hand for lane in self.lanes.values())
+
     def load(self, now: float) -> int:
         """Messages in hand, and in line if they can be started."""
-        in_hand = sum(lane.in_hand for lane in self.lanes.values())
-        return in_hand + (self.work.unstarted if self.lease.holds(now) else 0)
+        return self.in_hand + (self.work.unstarted if self.lease.holds(now) else 0)
 
     def consider_handing_over(self, now: float, peers: Mapping[int, Peer]) -> None:
         """At each heartbeat: if much is in line here and another has nothing to do, it gets half of it."""

@@ -202,6 +202,11 @@ class TapMachine(End):
         """It owns nothing, and inherits nothing."""
         return False
 
+    @property
+    def waiting_for(self) -> str | None:
+        """It owns nothing, and leaves when it is told to."""
+        return None
+
     def leave(self, now: float, *, drain: bool = True) -> None:
         """Hear nothing more; what is here can still be taken, unless not `drain`."""
         for stream in self.streams.values():

@@ -403,6 +403,20 @@ def test_ctrl_c_lets_the_running_command_finish(commands: Commands, tmp_path: Pa
     assert (tmp_path / "finished").exists()
 
 
+def test_one_that_is_to_leave_says_what_keeps_it(commands: Commands) -> None:
+    listener = commands.listen("--exec", "true")
+    sender = commands.start("send", "work", "x", "--delay", "3600")
+    sender.until_said("is due later")
+    listener.interrupt(signal.SIGTERM)
+    assert listener.until_said("still here").endswith(
+        "still here: messages that are ours: 1 waiting for their time or next try"
+    )
+    listener.interrupt()
+    assert listener.ended() == 1
+    sender.interrupt()
+    sender.ended()
+
+
 def test_a_second_signal_leaves_at_once_and_stops_the_command(commands: Commands, tmp_path: Path) -> None:
     script = 'trap "touch stopped; exit 1" TERM; touch begun; sleep 60 & wait'
     listener = commands.listen("--exec", script, cwd=tmp_path)
