@@ -204,10 +204,10 @@ def test_the_worked_example_of_an_address_comes_out() -> None:
     assert f"= {bus.data_address('work')}\ncontrol = {bus.control_address('work')}\n" in text
 
 
-@pytest.mark.parametrize("number", range(5))
+@pytest.mark.parametrize("number", range(6))
 def test_the_code_of_the_page_on_work_runs(number: int, tmp_path: Path, port: int) -> None:
     code = [code for code in re.findall(r"```python\n(.*?)```", page("work.md"), re.DOTALL) if "import" in code]
-    assert len(code) == 5
+    assert len(code) == 6
     environment = os.environ | {"RVQ_PORT": str(port), "PYTHONUNBUFFERED": "1"}
     program = [sys.executable, "-W", "error", "-c", code[number]]
     listener = [sys.executable, "-c", LISTENER]

@@ -94,6 +94,8 @@ class Receiver:
         """The hand of the only loop that has anything in hand, as of when it last asked for more."""
         self._own_loop: _Loop | None = None
         self._closed = False
+        self.when_seen_lost: Callable[[Message], None] | None = None
+        """Called when somebody looked at `message.lost` and it was set, in the thread of whoever looked."""
         self._event_loop: asyncio.AbstractEventLoop | None = None
         self._thread = get_ident()
         self._reporting = False
@@ -205,6 +207,19 @@ class Receiver:
     async def is_marked(self, message: Message) -> bool:
         """Was the effect of a message committed to the ledger before?"""
         return self.ledger is not None and await self.ledger.is_marked(mark_of(message))
+
+    def is_lost(self, message: Message) -> bool:
+        """Is it no longer ours to handle? As `message.lost`, but nobody is told that it was looked at."""
+        machine = self._machine
+        return self._closed or machine is None or not machine.may_continue(monotonic(), message)
+
+    def is_anothers(self, message: Message) -> bool:
+        """Has its sender given it to another, as far as is known here?"""
+        return self._closed or self._machine is None or self._machine.is_anothers(message)
+
+    def is_settled(self, message: Message) -> bool:
+        """Was it acknowledged or rejected, or is it to be handed out again?"""
+        return self._machine is None or self._machine.is_settled(message)
 
     async def _next_batch(self, hand: _Hand, most: int) -> list[Message]:
         """The next messages for one loop, as soon as there are any; none if there are no more."""
@@ -546,8 +561,10 @@ class _LostFlag:
         self._message = message
 
     def is_set(self) -> bool:
-        machine = self._receiver._machine
-        return self._receiver._closed or machine is None or not machine.may_continue(monotonic(), self._message)
+        is_lost = self._receiver.is_lost(self._message)
+        if is_lost and self._receiver.when_seen_lost is not None:
+            self._receiver.when_seen_lost(self._message)
+        return is_lost
 
     async def wait(self) -> bool:
         while not self.is_set():

@@ -224,6 +224,16 @@ class ReceiverMachine(End):
         """Is a message that was started still this receiver's?"""
         return message.origin.may_continue(now)
 
+    def is_anothers(self, message: Message) -> bool:
+        """Has its sender given it to another, as far as is known here?"""
+        stream = self._stream_of(message)
+        return stream is None or stream.work.is_anothers(message)
+
+    def is_settled(self, message: Message) -> bool:
+        """Was it acknowledged or rejected, or is it to be handed out again?"""
+        stream = self._stream_of(message)
+        return stream is None or stream.work.is_settled(message)
+
     def _stream_of(self, message: Message) -> Stream | None:
         return self.streams.get(message.sender)
 

@@ -191,6 +191,14 @@ class TapMachine(End):
         """Looking needs no leave."""
         return True
 
+    def is_anothers(self, message: Message) -> bool:
+        """Nothing of a tap is anybody's."""
+        return False
+
+    def is_settled(self, message: Message) -> bool:
+        """Nobody waits for it."""
+        return True
+
     # --- leaving --------------------------------------------------------------------------------------------------
 
     @property
