@@ -17,7 +17,7 @@ from rvq.bus import Bus
 from rvq.core.retries import Backoff
 from rvq.core.table import TableView
 from rvq.dead import dead_label
-from rvq.errors import AlreadyDone
+from rvq.errors import AlreadyDone, BadArgument
 from rvq.ledger.ledger import Ledger
 from rvq.message import Message
 from rvq.names import check_label
@@ -85,9 +85,9 @@ async def consume(
     )
     check_label(dead_label(label) or label)
     if ledger is not None and not isinstance(ledger, Ledger):
-        raise TypeError(f"ledger={ledger!r:.60} is not a ledger: give rvq.Ledger.sqlite('file.db')")
+        raise BadArgument(f"ledger={ledger!r:.60} is not a ledger: give rvq.Ledger.sqlite('file.db')")
     if stop is not None and not isinstance(stop, asyncio.Event):
-        raise TypeError(f"stop={stop!r:.60} is not an asyncio.Event: make one, and set it to stop")
+        raise BadArgument(f"stop={stop!r:.60} is not an asyncio.Event: make one, and set it to stop")
     async with AsyncExitStack() as stack:
         if ledger is not None and not ledger.is_open:
             await stack.enter_async_context(ledger)
@@ -117,13 +117,13 @@ class Consumer:
         on_lost: OnLost = "cancel",
     ) -> None:
         if not callable(handler):
-            raise TypeError(f"handler={handler!r:.60} cannot be called: give a function of the message")
+            raise BadArgument(f"handler={handler!r:.60} cannot be called: give a function of the message")
         if _makes_generators(handler):
-            raise TypeError(_GENERATOR.format(what=f"handler={_name_of(handler)}"))
+            raise BadArgument(_GENERATOR.format(what=f"handler={_name_of(handler)}"))
         if on_lost not in ("cancel", "tell"):
-            raise ValueError(f'on_lost={on_lost!r} is not known: give "cancel" or "tell"')
+            raise BadArgument(f'on_lost={on_lost!r} is not known: give "cancel" or "tell"')
         if not isinstance(backoff, Backoff):
-            raise TypeError(f"backoff={backoff!r:.60} is not known: give rvq.Backoff(first=…, most=…)")
+            raise BadArgument(f"backoff={backoff!r:.60} is not known: give rvq.Backoff(first=…, most=…)")
         self.receiver = receiver
         self._handler = handler
         self._is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
@@ -247,7 +247,7 @@ class Consumer:
             if inspect.isawaitable(result):
                 return result, False
             if inspect.isgenerator(result) or inspect.isasyncgen(result):
-                raise TypeError(_GENERATOR.format(what=f"what {_name_of(self._handler)} returned"))
+                raise BadArgument(_GENERATOR.format(what=f"what {_name_of(self._handler)} returned"))
             return result, await self._is_handled(message)
         finally:
             self._in_threads.discard(task)
@@ -372,5 +372,5 @@ def _words(error: BaseException) -> str:
 
 def _at_least_one(name: str, value: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"{name}={value!r} is not a number of them: give 1 or more")
+        raise BadArgument(f"{name}={value!r} is not a number of them: give 1 or more")
     return value

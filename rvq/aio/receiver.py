@@ -15,7 +15,7 @@ from typing import Literal
 
 from rvq.aio.dead import DeadLetters
 from rvq.aio.driver import Driver, Signal, logger, monotonic
-from rvq.bus import Bus
+from rvq.bus import Bus, check_bus
 from rvq.core.receiver import ReceiverMachine
 from rvq.core.receiving import ReceivingMachine
 from rvq.core.stats import Stats
@@ -23,7 +23,7 @@ from rvq.core.table import TableView
 from rvq.core.tap import TapMachine
 from rvq.core.work import Handed
 from rvq.dead import ERROR_CHARACTERS_MAX, TRACE_CHARACTERS_MAX, DeadLetter, sendable
-from rvq.errors import BusError, Closed, LedgerError
+from rvq.errors import BadArgument, BusError, Closed, LedgerError
 from rvq.ledger.ledger import Ledger, Mark, Transaction
 from rvq.message import Lost, Message
 from rvq.names import check_group, check_label
@@ -66,14 +66,16 @@ class Receiver:
         hand_over: bool = False,
     ) -> None:
         if ack not in ("auto", "manual"):
-            raise ValueError(f'ack={ack!r} is not a way to acknowledge: give "auto" or "manual"')
+            raise BadArgument(f'ack={ack!r} is not a way to acknowledge: give "auto" or "manual"')
+        if not isinstance(hand_over, bool):
+            raise BadArgument(f"hand_over={hand_over!r:.60} is neither True nor False: give one of them")
         self.label = check_label(label)
         if group is None:
             _check_tap(weight, ledger, tracked)
         self.group = None if group is None else check_group(group)
         self.weight = weight
         self.ack_mode: Ack = ack
-        self.bus = bus if bus is not None else Bus.from_env()
+        self.bus = check_bus(bus)
         self.id = secrets.randbits(ID_BITS) or 1
         self.ledger = ledger
         self.dead_letters = DeadLetters(label, self.bus)
@@ -194,7 +196,7 @@ class Receiver:
     async def batches(self, max: int = 500) -> AsyncIterator[list[Message]]:
         """Lists of up to `max` messages: the fast way. In auto mode a batch is done when the next one is asked for."""
         if isinstance(max, bool) or not isinstance(max, int) or max < 1:
-            raise ValueError(f"max={max!r} is not a number of messages: give 1 or more")
+            raise BadArgument(f"max={max!r} is not a number of messages: give 1 or more")
         self._check_open()
         hand = self._new_hand()
         while batch := await self._next_batch(hand, max):
@@ -483,7 +485,7 @@ class _Settler:
     def retry(self, message: Message, delay: float) -> None:
         receiver = self._receiver
         if isinstance(delay, bool) or not isinstance(delay, (int, float)) or not 0 <= delay < float("inf"):
-            raise ValueError(f"delay={delay!r} is not a duration: give seconds, 0 or more")
+            raise BadArgument(f"delay={delay!r} is not a duration: give seconds, 0 or more")
         if get_ident() != receiver._thread:
             receiver._call_in_loop(partial(message.retry, delay))
         elif receiver._machine is not None:
@@ -493,6 +495,8 @@ class _Settler:
 
     def reject(self, message: Message, reason: str, trace: str, attempts: int) -> None:
         receiver, machine = self._receiver, self._receiver._machine
+        if not isinstance(reason, str):
+            raise BadArgument(f"reason={reason!r:.60} is {type(reason).__name__}, not str: say in words why")
         if get_ident() != receiver._thread:
             receiver._call_in_loop(partial(message.bury, reason, trace=trace, attempts=attempts))
         elif machine is not None and not receiver._closed:  # what is rejected after the end is handled elsewhere

@@ -16,7 +16,7 @@ from typing import Any, Final, NoReturn
 from rvq.bus import Bus
 from rvq.cli.options import add_bus_arguments, bus_from
 from rvq.cli.words import say
-from rvq.errors import BadLabel, BadMessage, BusError, MessageTooLarge, RvqError
+from rvq.errors import BadArgument, BadLabel, BadMessage, BusError, MessageTooLarge, RvqError
 
 ALL_DONE: Final = 0
 FAULT: Final = 1
@@ -95,7 +95,7 @@ def _parse(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> 
 
 def exit_code_of(error: Exception) -> int:
     """Whose fault it is: the user's, or that of something on the way."""
-    return WRONG_USE if isinstance(error, (WrongUse, BadLabel, BadMessage, MessageTooLarge)) else FAULT
+    return WRONG_USE if isinstance(error, (WrongUse, BadArgument, BadLabel, BadMessage, MessageTooLarge)) else FAULT
 
 
 def reachable_bus(args: argparse.Namespace) -> Bus:

@@ -645,6 +645,31 @@ def test_an_odd_way_to_acknowledge_is_refused(bus: rvq.Bus, ack: Any) -> None:
         rvq.Receiver("work", bus=bus, ack=ack)
 
 
+@pytest.mark.parametrize("end", [rvq.Receiver, rvq.Sender])
+@pytest.mark.parametrize("odd", ["lo", 7400, {"port": 7400}])
+def test_what_is_no_bus_is_refused_in_words(end: Any, odd: Any) -> None:
+    with pytest.raises(rvq.BadArgument, match=r"^bus=.* is (str|int|dict), not a bus: give rvq\.Bus"):
+        end("work", bus=odd)
+
+
+@pytest.mark.parametrize("hand_over", ["x", 1, None])
+def test_an_odd_wish_to_hand_over_is_refused(bus: rvq.Bus, hand_over: Any) -> None:
+    with pytest.raises(rvq.BadArgument, match="is neither True nor False"):
+        rvq.Receiver("work", bus=bus, hand_over=hand_over)
+
+
+@pytest.mark.parametrize("reason", [None, 5, b"why"])
+async def test_an_odd_reason_is_refused_and_the_message_is_still_open(bus: rvq.Bus, reason: Any) -> None:
+    async with rvq.Sender("work", bus=bus) as sender, rvq.Receiver("work", ack="manual", bus=bus) as receiver:
+        await sender.send(1)
+        (message,) = await take(receiver, 1)
+        with pytest.raises(rvq.BadArgument, match="not str: say in words why"):
+            message.reject(reason)
+        message.ack()
+        await soon(sender.flush())
+        assert (receiver.stats.dead, receiver.stats.acked) == (0, 1)
+
+
 @pytest.mark.parametrize("weight", [0, 65, -1, 1.5, "2", None, True])
 def test_an_odd_weight_is_refused(bus: rvq.Bus, weight: Any) -> None:
     with pytest.raises((ValueError, rvq.RvqError), match="is not a weight: give a whole number from 1 to 64"):
