@@ -61,7 +61,7 @@ def execute(prog: str, name: str, arguments: Sequence[str] | None = None) -> int
     try:
         _fill_descriptors()
         module = import_module(f"rvq.cli.{name}")
-        parser = argparse.ArgumentParser(prog=prog, description=f"{COMMANDS[name][0].upper()}{COMMANDS[name][1:]}.")
+        parser = _Parser(prog=prog, description=f"{COMMANDS[name][0].upper()}{COMMANDS[name][1:]}.")
         module.add_arguments(parser)
         add_bus_arguments(parser)
         _add_version(parser)
@@ -79,6 +79,18 @@ def execute(prog: str, name: str, arguments: Sequence[str] | None = None) -> int
     except (RvqError, WrongUse, OSError) as error:
         say(f"{prog}: {error}")
         return exit_code_of(error)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Names as required only what is. Where options may stand anywhere, argparse names arguments of which there may be
+    none, too."""
+
+    def error(self, message: str) -> NoReturn:
+        if "required:" in message:
+            for action in self._actions:
+                if action.nargs == "*":
+                    message = message.replace(f", {action.metavar}", "")
+        super().error(message)
 
 
 def _parse(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -59,8 +59,9 @@ class Listening:
         finally:
             if self._telling is not None:
                 self._telling.cancel()
-        # Why is said by the library's log, which is heard here.
-        return FAULT if self._receiver.dead_letters.left else code
+        # Why is said by the library's log, which is heard here. What a tap has not seen is nobody's loss.
+        lost = self._receiver.dead_letters.left or (self._group is not None and self._receiver.stats.lost)
+        return FAULT if lost else code
 
     async def _run(self) -> int:
         task = asyncio.current_task()

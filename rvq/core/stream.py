@@ -590,7 +590,8 @@ class Stream:
             self._stats.lost += len(undone)
             shown = ", ".join(f"{self.id:016x}-{sequence}" for sequence in sorted(undone)[:10])
             more = f" and {len(undone) - 10} more" if len(undone) > 10 else ""
-            self._tell(f"sender {self.id:016x} died: lost {len(undone)} messages: {shown}{more}")
+            lost = f"{len(undone)} message{'s' * (len(undone) != 1)}"
+            self._tell(f"sender {self.id:016x} is gone: lost {lost}: {shown}{more}")
 
     def _undone(self, lane: Lane) -> Iterable[int]:
         for piece in lane.pieces.values():

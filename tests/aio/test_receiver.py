@@ -419,7 +419,7 @@ async def test_messages_of_a_sender_that_died_are_reported_lost(bus: rvq.Bus, ca
         with caplog.at_level(logging.WARNING, "rvq"):
             await until(lambda: receiver.stats.lost)
         assert receiver.stats.lost == 2
-        assert "died: lost" in caplog.text
+        assert "is gone: lost" in caplog.text
 
 
 # --- leaving --------------------------------------------------------------------------------------------------------

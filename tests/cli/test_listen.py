@@ -391,6 +391,16 @@ def test_with_count_what_was_not_begun_is_left_to_others(commands: Commands) -> 
     assert sorted(int(line) for line in [*few.lines, *rest.lines]) == list(range(10))
 
 
+def test_a_loss_that_was_told_of_is_a_fault(commands: Commands, tmp_path: Path) -> None:
+    listener = commands.listen("--exec", "touch begun; sleep 600", cwd=tmp_path)
+    sender = commands.start("send", "work", "x", "--linger", "60")
+    until(lambda: (tmp_path / "begun").exists())
+    sender.interrupt(signal.SIGKILL)
+    assert "is gone: lost 1 message: " in listener.until_said("lost")
+    listener.interrupt()
+    assert listener.ended() == 1
+
+
 def test_ctrl_c_lets_the_running_command_finish(commands: Commands, tmp_path: Path) -> None:
     script = "touch begun; until [ -e go ]; do sleep 0.05; done; touch finished"
     listener = commands.listen("--exec", script, cwd=tmp_path)

@@ -40,7 +40,7 @@ def counts(sender: Running) -> tuple[int, int, int]:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "required: LABEL"),
+        ([], "required: LABEL\n"),
         (["work", "x", "--rate", "0"], "--rate: '0' is not above 0"),
         (["work", "x", "--rate", "-5"], "--rate: '-5' is not above 0"),
         (["work", "x", "--linger", "-1"], "--linger: '-1' is less than nothing"),
