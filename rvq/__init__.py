@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rvq.dead import DeadLetter
     from rvq.errors import (
         AlreadyDone,
+        BadArgument,
         BadLabel,
         BadMessage,
         BusError,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AlreadyDone",
     "Backoff",
+    "BadArgument",
     "BadLabel",
     "BadMessage",
     "Bus",

@@ -15,6 +15,7 @@ import rvq.sim
 NAMES = {
     "AlreadyDone",
     "Backoff",
+    "BadArgument",
     "BadLabel",
     "BadMessage",
     "Bus",
@@ -36,6 +37,7 @@ NAMES = {
 
 ERRORS = {
     "AlreadyDone",
+    "BadArgument",
     "BadLabel",
     "BadMessage",
     "BusError",
