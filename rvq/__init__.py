@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rvq.dead import DeadLetter
     from rvq.errors import (
         AlreadyDone,
+        BadArgument,
         BadLabel,
         BadMessage,
         BusError,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AlreadyDone",
     "Backoff",
+    "BadArgument",
     "BadLabel",
     "BadMessage",
     "Bus",

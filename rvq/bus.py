@@ -21,7 +21,7 @@ from hashlib import blake2b
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
-from rvq.errors import BusError
+from rvq.errors import BadArgument, BusError
 from rvq.names import check_label
 from rvq.timings import Timings
 
@@ -130,6 +130,15 @@ class Bus:
         digest = blake2b(check_label(label).encode(), digest_size=8).digest()
         pair = int.from_bytes(digest, "big") % (network.num_addresses // 2)
         return network.network_address + 2 * pair
+
+
+def check_bus(bus: object) -> Bus:
+    """`bus` itself if it is one, that of the environment if it is None; BadArgument otherwise."""
+    if bus is None:
+        return Bus.from_env()
+    if not isinstance(bus, Bus):
+        raise BadArgument(f"bus={bus!r:.60} is {type(bus).__name__}, not a bus: give rvq.Bus(interface='eth0')")
+    return bus
 
 
 def _is_integer(value: object) -> bool:

@@ -31,6 +31,10 @@ class MessageTooLarge(RvqError):
         )
 
 
+class BadArgument(RvqError, ValueError, TypeError):
+    """An argument or setting of the wrong kind, or out of range. Python's own names for that catch it too."""
+
+
 class BadMessage(RvqError, TypeError):
     """A body, key or header that cannot be put on the wire."""
 

@@ -24,6 +24,7 @@ from rvq import limits
 from rvq.aio.consume import ATTEMPTS
 from rvq.bus import Bus
 from rvq.core.shards import deal, draft
+from rvq.core.stats import Stats
 from rvq.core.stream import CLOCK_S_WARN
 from rvq.journal import Entry, EntryKind, Journal, layout
 from rvq.journal.index import MARK_EVERY_BYTES
@@ -216,22 +217,36 @@ def test_the_worked_example_of_an_address_comes_out() -> None:
     assert f"= {bus.data_address('work')}\ncontrol = {bus.control_address('work')}\n" in text
 
 
-@pytest.mark.parametrize("number", range(5))
-def test_the_code_of_the_page_on_work_runs(number: int, tmp_path: Path, port: int) -> None:
-    code = [code for code in re.findall(r"```python\n(.*?)```", page("work.md"), re.DOTALL) if "import" in code]
-    assert len(code) == 5
+def programs(path: str) -> list[Any]:
+    """The blocks of a page that are meant to be pasted and run."""
+    blocks = re.findall(r"```python\n(.*?)```", (DOCS.parent / path).read_text(), re.DOTALL)
+    return [pytest.param(code, id=f"{path} {number}") for number, code in enumerate(blocks)]
+
+
+PAGES = ("README.md", "docs/work.md", "docs/ledger.md")
+
+
+def test_every_block_of_code_is_run() -> None:
+    assert {path: len(programs(path)) for path in PAGES} == {"README.md": 3, "docs/work.md": 7, "docs/ledger.md": 1}
+    others = {path.relative_to(DOCS.parent).as_posix() for path in DOCS.glob("*.md")} - {*PAGES}
+    assert not [path for path in others if programs(path)]
+
+
+@pytest.mark.parametrize("code", [code for path in PAGES for code in programs(path)])
+def test_the_code_of_a_page_runs_as_pasted(code: str, tmp_path: Path, port: int) -> None:
     environment = os.environ | {"RVQ_PORT": str(port), "PYTHONUNBUFFERED": "1"}
-    program = [sys.executable, "-W", "error", "-c", code[number]]
+    program = [sys.executable, "-W", "error", "-c", code]
     listener = [sys.executable, "-c", LISTENER]
     with closing(sqlite3.connect(tmp_path / "bank.db")) as database:
         database.execute("CREATE TABLE accounts (name TEXT, balance INTEGER)")
     options: Any = {"cwd": tmp_path, "env": environment, "stderr": subprocess.PIPE, "text": True}
+    goes_on = re.search(r"^[^#]*(rvq\.consume|Receiver)\(", code, re.MULTILINE)
     with (
         subprocess.Popen(listener, env=environment) as receiving,
         subprocess.Popen(program, **options) as running,
     ):
         try:
-            if "rvq.consume(" in code[number] and "# await" not in code[number]:  # goes on until it is told to end
+            if goes_on:  # until it is told to end
                 with pytest.raises(subprocess.TimeoutExpired):
                     running.wait(2)
                 running.terminate()
@@ -243,6 +258,14 @@ def test_the_code_of_the_page_on_work_runs(number: int, tmp_path: Path, port: in
             receiving.kill()
         assert running.stderr is not None
         assert "Traceback" not in running.stderr.read()
+
+
+def test_every_counter_has_its_row() -> None:
+    counters = [field.name for field in fields(Stats) if field.name not in ("lanes", "shards")]
+    assert (
+        re.findall(r"^\| `(\w+)` \| .*\|.*\|$", page("work.md").split("## Counters")[1], re.MULTILINE)[: len(counters)]
+        == counters
+    )
 
 
 LISTENER = """

@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 from rvq import errors
-from rvq.errors import AlreadyDone, BadLabel, BadMessage, MessageTooLarge, NotDelivered, RvqError
+from rvq.errors import AlreadyDone, BadArgument, BadLabel, BadMessage, MessageTooLarge, NotDelivered, RvqError
 
 ALL = [value for _, value in inspect.getmembers(errors, inspect.isclass) if value.__module__ == errors.__name__]
 
@@ -41,6 +41,7 @@ def test_too_large_says_how_large_and_what_the_limit_is() -> None:
 def test_wrong_arguments_are_also_pythons_own_errors() -> None:
     assert issubclass(BadLabel, ValueError)
     assert issubclass(BadMessage, TypeError)
+    assert issubclass(BadArgument, ValueError) and issubclass(BadArgument, TypeError)
 
 
 def test_already_done_says_which_message_and_what_to_do() -> None:

@@ -15,6 +15,7 @@ import rvq.sim
 NAMES = {
     "AlreadyDone",
     "Backoff",
+    "BadArgument",
     "BadLabel",
     "BadMessage",
     "Bus",
@@ -44,6 +45,7 @@ NAMES = {
 
 ERRORS = {
     "AlreadyDone",
+    "BadArgument",
     "BadLabel",
     "BadMessage",
     "BusError",

@@ -17,7 +17,7 @@ from rvq.bus import Bus
 from rvq.core.retries import Backoff
 from rvq.core.table import TableView
 from rvq.dead import dead_label
-from rvq.errors import AlreadyDone
+from rvq.errors import AlreadyDone, BadArgument
 from rvq.ledger.ledger import Ledger
 from rvq.message import Message
 from rvq.names import check_label
@@ -59,6 +59,8 @@ async def consume(
     ledger: `message.transaction()` writes to it; what is marked there is acknowledged without calling the handler. It
         is opened, and closed again, unless it is open.
     on_lost: when a message is no longer ours (the lease is over), "cancel" its handler, or "tell" by `message.lost`.
+        Under "cancel" one that saw that and returns has given up; under "tell" it has done its work, unless it raises
+        or calls `message.retry()`.
     hand_over: give what waits here for long to a receiver of the group that has nothing to do.
     stop: when it is set, what is ours is finished, and `consume` returns. If cancelled, handlers are cancelled, and
         what they had begun is handled elsewhere; plain functions cannot be cancelled, and are waited for.
@@ -83,9 +85,9 @@ async def consume(
     )
     check_label(dead_label(label) or label)
     if ledger is not None and not isinstance(ledger, Ledger):
-        raise TypeError(f"ledger={ledger!r:.60} is not a ledger: give rvq.Ledger.sqlite('file.db')")
+        raise BadArgument(f"ledger={ledger!r:.60} is not a ledger: give rvq.Ledger.sqlite('file.db')")
     if stop is not None and not isinstance(stop, asyncio.Event):
-        raise TypeError(f"stop={stop!r:.60} is not an asyncio.Event: make one, and set it to stop")
+        raise BadArgument(f"stop={stop!r:.60} is not an asyncio.Event: make one, and set it to stop")
     async with AsyncExitStack() as stack:
         if ledger is not None and not ledger.is_open:
             await stack.enter_async_context(ledger)
@@ -115,11 +117,13 @@ class Consumer:
         on_lost: OnLost = "cancel",
     ) -> None:
         if not callable(handler):
-            raise TypeError(f"handler={handler!r:.60} cannot be called: give a function of the message")
+            raise BadArgument(f"handler={handler!r:.60} cannot be called: give a function of the message")
+        if _makes_generators(handler):
+            raise BadArgument(_GENERATOR.format(what=f"handler={_name_of(handler)}"))
         if on_lost not in ("cancel", "tell"):
-            raise ValueError(f'on_lost={on_lost!r} is not known: give "cancel" or "tell"')
+            raise BadArgument(f'on_lost={on_lost!r} is not known: give "cancel" or "tell"')
         if not isinstance(backoff, Backoff):
-            raise TypeError(f"backoff={backoff!r:.60} is not known: give rvq.Backoff(first=…, most=…)")
+            raise BadArgument(f"backoff={backoff!r:.60} is not known: give rvq.Backoff(first=…, most=…)")
         self.receiver = receiver
         self._handler = handler
         self._is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
@@ -129,6 +133,13 @@ class Consumer:
         self._random = Random()
         self._running: dict[asyncio.Task[None], Message] = {}
         self._lost: set[asyncio.Task[None]] = set()
+        self._in_hand: set[Message] = set()
+        """Those whose handlers run."""
+        self._seen_lost: set[Message] = set()
+        """Those of them whose handlers have looked, and seen that they are no longer ours."""
+        self._in_threads: set[asyncio.Task[None]] = set()
+        """Tasks whose plain functions run, which nobody can cancel."""
+        receiver.when_seen_lost = self._note_seen_lost
         self._threads: ThreadPoolExecutor | None = None
         self._ending = False
 
@@ -175,6 +186,7 @@ class Consumer:
             tries = message.attempt - 1
             await self._bury(message, f"its receiver ended or was cut off at each of {tries} attempts", "", tries)
             return
+        attempt = message.attempt
         try:
             if self.receiver.ledger is not None and await self.receiver.is_marked(message):
                 handled = True
@@ -188,8 +200,10 @@ class Consumer:
             elif self._is_cancelled:
                 handled = False
             else:
-                await self._failed(message, error)
+                await self._failed(message, attempt, error)
                 return
+        if message.attempt != attempt:
+            return  # it has said itself that it is to be tried again, and perhaps it is being tried now
         if handled:
             message.ack()
         elif not self._ending:
@@ -202,17 +216,63 @@ class Consumer:
 
     async def _call(self, message: Message) -> bool:
         """Has the handler done its work? One that was cancelled and returned all the same may not have."""
-        if self._threads is None:
-            await self._handler(message)
-        else:
-            result = await self._call_in_thread(self._threads, message)
-            if not inspect.isawaitable(result):
+        self._in_hand.add(message)
+        try:
+            if self._threads is None:
+                await self._handler(message)
+            else:
+                result, handled = await self._call_plain(self._threads, message)
+                if not inspect.isawaitable(result):
+                    return handled
+                if self._is_cancelled:
+                    getattr(result, "close", bool)()
+                    return False
+                await result  # a plain function that returned a coroutine, as a lambda may
+            return not (self._is_cancelled or self._has_given_up(message))
+        finally:
+            self._in_hand.discard(message)
+            self._seen_lost.discard(message)
+
+    def _has_given_up(self, message: Message) -> bool:
+        """Under "cancel", did its handler see that it is no longer ours? Then it has not gone on, as if cancelled."""
+        return self._on_lost == "cancel" and message in self._seen_lost
+
+    async def _call_plain(self, threads: ThreadPoolExecutor, message: Message) -> tuple[Any, bool]:
+        """What a plain function returned, and whether it has done its work."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._in_threads.add(task)
+        try:
+            result = await self._call_in_thread(threads, message)
+            if inspect.isawaitable(result):
+                return result, False
+            if inspect.isgenerator(result) or inspect.isasyncgen(result):
+                raise BadArgument(_GENERATOR.format(what=f"what {_name_of(self._handler)} returned"))
+            return result, await self._is_handled(message)
+        finally:
+            self._in_threads.discard(task)
+
+    async def _is_handled(self, message: Message) -> bool:
+        """A plain function has returned. If the message is another's by now, that one handles it.
+
+        A process that was stopped cannot know yet whether it is, so it waits for word from the sender.
+        """
+        if self._on_lost == "tell":
+            return True
+        loop, receiver = asyncio.get_running_loop(), self.receiver
+        gives_up_at = loop.time() + receiver.bus.orphan_for
+        while not self._has_given_up(message):
+            if not receiver.is_lost(message):
                 return True
-            if self._is_cancelled:
-                getattr(result, "close", bool)()
+            if receiver.is_anothers(message) or loop.time() >= gives_up_at:
                 return False
-            await result  # a plain function that returned a coroutine, as a lambda may
-        return not self._is_cancelled
+            await asyncio.sleep(LOOK_S)
+        return False
+
+    def _note_seen_lost(self, message: Message) -> None:
+        """Called in the thread of whoever looked."""
+        if message in self._in_hand:
+            self._seen_lost.add(message)
 
     async def _call_in_thread(self, threads: ThreadPoolExecutor, message: Message) -> Any:
         """A thread cannot be cancelled: until it returns, its worker is taken and the message in its hands.
@@ -231,10 +291,18 @@ class Consumer:
                 was_cancelled = True
         return future.result()
 
-    async def _failed(self, message: Message, error: BaseException) -> None:
-        attempt = message.attempt
+    async def _failed(self, message: Message, attempt: int, error: BaseException) -> None:
         said = _words(error)
-        if message.lost.is_set():
+        if message.attempt != attempt or self.receiver.is_settled(message):
+            logger.warning(
+                "%s of %s: its handler raised after its own verdict at attempt %d, which stands: %s",
+                message.id,
+                message.label,
+                attempt,
+                said,
+            )
+            return
+        if self.receiver.is_lost(message):
             message.retry()
             return
         if attempt >= self._attempts:
@@ -257,7 +325,7 @@ class Consumer:
                 await asyncio.sleep(LOOK_S)
         except asyncio.CancelledError:
             pass  # it is no longer ours, or we end: said below
-        if message.lost.is_set():
+        if self.receiver.is_lost(message):
             message.retry()
         elif letters.has_room or not self._ending:
             message.bury(error, trace=trace, attempts=attempts)
@@ -267,10 +335,10 @@ class Consumer:
         while True:
             await asyncio.sleep(LOOK_S)
             for task, message in list(self._running.items()):
-                if task not in self._lost and message.lost.is_set():
+                if task not in self._lost and self.receiver.is_lost(message):
                     self._lost.add(task)
                     logger.warning("%s of %s is no longer ours to handle", message.id, message.label)
-                    if self._on_lost == "cancel":
+                    if self._on_lost == "cancel" and task not in self._in_threads:
                         task.cancel()
 
 
@@ -278,6 +346,20 @@ def _look_at(future: asyncio.Future[Any]) -> None:
     """What became of a thread that was not waited for is nobody's business; asyncio would complain."""
     if not future.cancelled():
         future.exception()
+
+
+_GENERATOR = "{what} is a generator, of which nothing would ever run: leave out `yield`, and return when it is done"
+
+
+def _makes_generators(handler: Handler) -> bool:
+    return any(
+        inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+        for function in (handler, getattr(handler, "__call__", None))  # noqa: B004  # an object, too
+    )
+
+
+def _name_of(handler: Handler) -> str:
+    return str(getattr(handler, "__qualname__", None) or f"{handler!r:.60}")
 
 
 def _words(error: BaseException) -> str:
@@ -290,5 +372,5 @@ def _words(error: BaseException) -> str:
 
 def _at_least_one(name: str, value: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"{name}={value!r} is not a number of them: give 1 or more")
+        raise BadArgument(f"{name}={value!r} is not a number of them: give 1 or more")
     return value

@@ -72,7 +72,10 @@ class DeadLetters:
         try:
             with suppress(NotDelivered):
                 await sender.flush(self._bus.expiry)  # by then it is known whether anybody listens
-            sender.linger = LINGER_S if sender.tables else 0.0
+            sender.linger = LINGER_S if sender.has_listeners else 0.0
+            if sender.undone and sender.linger:
+                letters = f"{sender.undone} dead letter{'s' * (sender.undone != 1)}"
+                logger.warning("waiting up to %g s for those on %s to take %s", LINGER_S, self._label, letters)
             with suppress(NotDelivered):
                 await sender.aclose()
         finally:

@@ -15,7 +15,7 @@ from typing import Literal
 
 from rvq.aio.dead import DeadLetters
 from rvq.aio.driver import Driver, Signal, logger, monotonic
-from rvq.bus import Bus
+from rvq.bus import Bus, check_bus
 from rvq.core.receiver import ReceiverMachine
 from rvq.core.receiving import ReceivingMachine
 from rvq.core.stats import Stats
@@ -23,7 +23,7 @@ from rvq.core.table import TableView
 from rvq.core.tap import TapMachine
 from rvq.core.work import Handed
 from rvq.dead import ERROR_CHARACTERS_MAX, TRACE_CHARACTERS_MAX, DeadLetter, sendable
-from rvq.errors import BusError, Closed, LedgerError
+from rvq.errors import BadArgument, BusError, Closed, LedgerError
 from rvq.ledger.ledger import Ledger, Mark, Transaction
 from rvq.message import Lost, Message
 from rvq.names import check_group, check_label
@@ -66,14 +66,16 @@ class Receiver:
         hand_over: bool = False,
     ) -> None:
         if ack not in ("auto", "manual"):
-            raise ValueError(f'ack={ack!r} is not a way to acknowledge: give "auto" or "manual"')
+            raise BadArgument(f'ack={ack!r} is not a way to acknowledge: give "auto" or "manual"')
+        if not isinstance(hand_over, bool):
+            raise BadArgument(f"hand_over={hand_over!r:.60} is neither True nor False: give one of them")
         self.label = check_label(label)
         if group is None:
             _check_tap(weight, ledger, tracked)
         self.group = None if group is None else check_group(group)
         self.weight = weight
         self.ack_mode: Ack = ack
-        self.bus = bus if bus is not None else Bus.from_env()
+        self.bus = check_bus(bus)
         self.id = secrets.randbits(ID_BITS) or 1
         self.ledger = ledger
         self.dead_letters = DeadLetters(label, self.bus)
@@ -94,6 +96,8 @@ class Receiver:
         """The hand of the only loop that has anything in hand, as of when it last asked for more."""
         self._own_loop: _Loop | None = None
         self._closed = False
+        self.when_seen_lost: Callable[[Message], None] | None = None
+        """Called when somebody looked at `message.lost` and it was set, in the thread of whoever looked."""
         self._event_loop: asyncio.AbstractEventLoop | None = None
         self._thread = get_ident()
         self._reporting = False
@@ -192,7 +196,7 @@ class Receiver:
     async def batches(self, max: int = 500) -> AsyncIterator[list[Message]]:
         """Lists of up to `max` messages: the fast way. In auto mode a batch is done when the next one is asked for."""
         if isinstance(max, bool) or not isinstance(max, int) or max < 1:
-            raise ValueError(f"max={max!r} is not a number of messages: give 1 or more")
+            raise BadArgument(f"max={max!r} is not a number of messages: give 1 or more")
         self._check_open()
         hand = self._new_hand()
         while batch := await self._next_batch(hand, max):
@@ -205,6 +209,19 @@ class Receiver:
     async def is_marked(self, message: Message) -> bool:
         """Was the effect of a message committed to the ledger before?"""
         return self.ledger is not None and await self.ledger.is_marked(mark_of(message))
+
+    def is_lost(self, message: Message) -> bool:
+        """Is it no longer ours to handle? As `message.lost`, but nobody is told that it was looked at."""
+        machine = self._machine
+        return self._closed or machine is None or not machine.may_continue(monotonic(), message)
+
+    def is_anothers(self, message: Message) -> bool:
+        """Has its sender given it to another, as far as is known here?"""
+        return self._closed or self._machine is None or self._machine.is_anothers(message)
+
+    def is_settled(self, message: Message) -> bool:
+        """Was it acknowledged or rejected, or is it to be handed out again?"""
+        return self._machine is None or self._machine.is_settled(message)
 
     async def _next_batch(self, hand: _Hand, most: int) -> list[Message]:
         """The next messages for one loop, as soon as there are any; none if there are no more."""
@@ -371,6 +388,11 @@ class Receiver:
         return self._closed or (self._machine is not None and self._machine.leaving)
 
     @property
+    def waiting_for(self) -> str | None:
+        """What it has to finish before it can leave, in words; None if it is not to leave, or has left."""
+        return self._machine.waiting_for if self._machine and not self._closed else None
+
+    @property
     def stats(self) -> Stats:
         """Counts since the start."""
         self._acknowledge()
@@ -463,7 +485,7 @@ class _Settler:
     def retry(self, message: Message, delay: float) -> None:
         receiver = self._receiver
         if isinstance(delay, bool) or not isinstance(delay, (int, float)) or not 0 <= delay < float("inf"):
-            raise ValueError(f"delay={delay!r} is not a duration: give seconds, 0 or more")
+            raise BadArgument(f"delay={delay!r} is not a duration: give seconds, 0 or more")
         if get_ident() != receiver._thread:
             receiver._call_in_loop(partial(message.retry, delay))
         elif receiver._machine is not None:
@@ -473,6 +495,8 @@ class _Settler:
 
     def reject(self, message: Message, reason: str, trace: str, attempts: int) -> None:
         receiver, machine = self._receiver, self._receiver._machine
+        if not isinstance(reason, str):
+            raise BadArgument(f"reason={reason!r:.60} is {type(reason).__name__}, not str: say in words why")
         if get_ident() != receiver._thread:
             receiver._call_in_loop(partial(message.bury, reason, trace=trace, attempts=attempts))
         elif machine is not None and not receiver._closed:  # what is rejected after the end is handled elsewhere
@@ -541,8 +565,10 @@ class _LostFlag:
         self._message = message
 
     def is_set(self) -> bool:
-        machine = self._receiver._machine
-        return self._receiver._closed or machine is None or not machine.may_continue(monotonic(), self._message)
+        is_lost = self._receiver.is_lost(self._message)
+        if is_lost and self._receiver.when_seen_lost is not None:
+            self._receiver.when_seen_lost(self._message)
+        return is_lost
 
     async def wait(self) -> bool:
         while not self.is_set():

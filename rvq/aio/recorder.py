@@ -17,12 +17,12 @@ from typing import Literal, NamedTuple
 
 from rvq.aio.driver import Signal, logger, monotonic
 from rvq.aio.recording import Recording
-from rvq.bus import Bus
+from rvq.bus import Bus, check_bus
 from rvq.core.recorder import JOURNAL
 from rvq.core.stats import Stats
 from rvq.core.table import TableView
 from rvq.core.taken import Taken
-from rvq.errors import BadLabel, Closed, JournalError
+from rvq.errors import BadArgument, BadLabel, Closed, JournalError
 from rvq.journal import Journal, expire
 from rvq.journal.journal import Prepared
 from rvq.journal.writer import SEGMENT_BYTES
@@ -69,7 +69,7 @@ class Recorder:
         self.root = Path(root)
         self.labels = _check_labels(labels)
         self.group = check_group(group)
-        self.bus = bus if bus is not None else Bus.from_env()
+        self.bus = check_bus(bus)
         self.id = secrets.randbits(ID_BITS) or 1
         self.failing: JournalError | None = None
         """What the disk says at present; None while it takes what it is given."""
@@ -270,11 +270,11 @@ def _check_sync(sync: Sync) -> Sync:
     if sync in ("batch", "never"):
         return sync
     if isinstance(sync, str):
-        raise ValueError(f'sync={sync!r} is no way to sync: give "batch", "never", or seconds')
+        raise BadArgument(f'sync={sync!r} is no way to sync: give "batch", "never", or seconds')
     return _check_seconds("sync", sync)
 
 
 def _check_seconds(name: str, value: float) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
-        raise ValueError(f"{name}={value!r} is not a duration: give seconds above 0")
+        raise BadArgument(f"{name}={value!r} is not a duration: give seconds above 0")
     return float(value)

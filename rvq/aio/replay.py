@@ -19,7 +19,7 @@ from rvq.aio.driver import monotonic
 from rvq.aio.live import live_streams
 from rvq.aio.past import Past, StreamPast, offered_note
 from rvq.aio.sender import Sender
-from rvq.bus import Bus
+from rvq.bus import Bus, check_bus
 from rvq.journal import Entry, EntryKind, Journal, JournalReader
 from rvq.journal.messages import Recorded, messages
 from rvq.journal.runs import RunSet
@@ -112,7 +112,7 @@ async def catch_up(
     Somebody of the group must be there, and a recorder; where streams go on, their journal is waited for. Once for each
     group: twice is twice.
     """
-    bus = bus if bus is not None else Bus.from_env()
+    bus = check_bus(bus)
     reader = JournalReader(root)
     past = Past(reader, check_label(label), group)
     async with Sender(label, bus=bus, linger=linger, groups=[group]) as sender:
@@ -159,7 +159,7 @@ async def offer_again(
     For after a power cut. What is done then is noted in the journal, so that it is offered once; only what was under
     way when this was killed, at most a thousand messages, is offered again. Due times and times to live are kept.
     """
-    bus = bus if bus is not None else Bus.from_env()
+    bus = check_bus(bus)
     reader = JournalReader(root)
     past = Past(reader, check_label(label), group)
     live = await live_streams(label, bus)

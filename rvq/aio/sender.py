@@ -15,11 +15,11 @@ from typing import Any
 from rvq import limits
 from rvq.aio.driver import Driver, Signal, logger, monotonic
 from rvq.aio.times import due_time, time_to_live
-from rvq.bus import Bus
+from rvq.bus import Bus, check_bus
 from rvq.core.sender import SenderMachine
 from rvq.core.stats import Stats
 from rvq.core.table import TableView
-from rvq.errors import BadMessage, Closed, NotDelivered, RvqError
+from rvq.errors import BadArgument, BadMessage, Closed, NotDelivered, RvqError
 from rvq.names import check_group, check_label
 from rvq.transport.udp import Endpoint
 from rvq.wire.batch import RECORD_OVERHEAD
@@ -56,7 +56,7 @@ class Sender:
         self._hold = float("inf") if hold is None else _check_seconds("hold", hold)
         self._groups = None if groups is None else _check_groups(groups)
         self.linger = _check_seconds("linger", linger)
-        self.bus = bus if bus is not None else Bus.from_env()
+        self.bus = check_bus(bus)
         self.id = secrets.randbits(ID_BITS) or 1
         self._window = _check_window(window)
         self._machine: SenderMachine | None = None
@@ -321,6 +321,11 @@ class Sender:
         return self._machine.waiting_for if self._machine else None
 
     @property
+    def has_listeners(self) -> bool:
+        """Is anybody there to send to, of any group?"""
+        return self._machine is not None and self._machine.has_listeners
+
+    @property
     def tables(self) -> dict[str, TableView]:
         """The table in force of each group."""
         return self._machine.tables if self._machine else {}
@@ -347,18 +352,18 @@ def _pack(bodies: list[Any], rest: Rest) -> Records:
 
 def _check_seconds(name: str, value: float) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
-        raise ValueError(f"{name}={value!r} is not a duration: give seconds, 0 or more")
+        raise BadArgument(f"{name}={value!r} is not a duration: give seconds, 0 or more")
     return float(value)
 
 
 def _check_groups(groups: Iterable[str]) -> frozenset[str]:
     found = frozenset(map(check_group, [groups] if isinstance(groups, str) else groups))
     if not found:
-        raise ValueError("groups is empty, so nobody would get anything: name some, or leave it out")
+        raise BadArgument("groups is empty, so nobody would get anything: name some, or leave it out")
     return found
 
 
 def _check_window(value: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < limits.FRAME_BYTES_MIN:
-        raise ValueError(f"window={value!r} is not a size: give bytes, at least {limits.FRAME_BYTES_MIN}")
+        raise BadArgument(f"window={value!r} is not a size: give bytes, at least {limits.FRAME_BYTES_MIN}")
     return value

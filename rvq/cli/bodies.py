@@ -37,6 +37,14 @@ def texts_of(lines: bytes) -> list[str | bytes]:
         return [text_of(line) for line in lines.split(b"\n")]
 
 
+class BadLine(WrongUse):
+    """A line that cannot be a message. Those that were read before it are."""
+
+    def __init__(self, text: str, before: list[Keyed]) -> None:
+        super().__init__(text)
+        self.before = before
+
+
 class LineReader:
     """Makes bodies, with their keys, of lines. Counts them, to name the bad one.
 
@@ -53,17 +61,20 @@ class LineReader:
         self._count = 0
 
     def read_run(self, lines: bytes) -> list[Keyed]:
-        """Of lines with newlines between them. All or nothing: a bad one among them is WrongUse."""
+        """Of lines with newlines between them. BadLine, with those before it, if one of them is bad."""
         return self.read_each(lines.split(b"\n")) if self._as_json else [(self._key, texts_of(lines))]
 
     def read_each(self, lines: Sequence[bytes]) -> list[Keyed]:
         """As `read_run`, of lines that are apart, and may have newlines in them."""
         if not self._as_json:
             return [(self._key, [text_of(line) for line in lines])]
-        if self._key_field is None:
-            return [(self._key, [self._object(line) for line in lines])]
-        pairs = [self._with_key(line) for line in lines]
-        return [(key, [body for _, body in run]) for key, run in groupby(pairs, key=itemgetter(0))]
+        pairs: list[tuple[Key | None, Any]] = []
+        try:
+            for line in lines:
+                pairs.append((self._key, self._object(line)) if self._key_field is None else self._with_key(line))
+        except WrongUse as error:
+            raise BadLine(str(error), _keyed(pairs)) from error
+        return _keyed(pairs)
 
     def _object(self, line: bytes) -> Any:
         self._count += 1
@@ -92,6 +103,10 @@ class LineReader:
 
     def _refuse(self, why: str) -> NoReturn:
         raise WrongUse(f"{self._what} {self._count} {why}") from None
+
+
+def _keyed(pairs: list[tuple[Key | None, Any]]) -> list[Keyed]:
+    return [(key, [body for _, body in run]) for key, run in groupby(pairs, key=itemgetter(0))]
 
 
 def _refuse_constant(name: str) -> NoReturn:

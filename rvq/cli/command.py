@@ -16,7 +16,7 @@ from typing import Any, Final, NoReturn
 from rvq.bus import Bus
 from rvq.cli.options import add_bus_arguments, bus_from
 from rvq.cli.words import say
-from rvq.errors import BadLabel, BadMessage, BusError, MessageTooLarge, RvqError
+from rvq.errors import BadArgument, BadLabel, BadMessage, BusError, MessageTooLarge, RvqError
 
 ALL_DONE: Final = 0
 FAULT: Final = 1
@@ -64,7 +64,7 @@ def execute(prog: str, name: str, arguments: Sequence[str] | None = None) -> int
     try:
         _fill_descriptors()
         module = import_module(f"rvq.cli.{name}")
-        parser = argparse.ArgumentParser(prog=prog, description=f"{COMMANDS[name][0].upper()}{COMMANDS[name][1:]}.")
+        parser = _Parser(prog=prog, description=f"{COMMANDS[name][0].upper()}{COMMANDS[name][1:]}.")
         module.add_arguments(parser)
         add_bus_arguments(parser)
         _add_version(parser)
@@ -84,6 +84,18 @@ def execute(prog: str, name: str, arguments: Sequence[str] | None = None) -> int
         return exit_code_of(error)
 
 
+class _Parser(argparse.ArgumentParser):
+    """Names as required only what is. Where options may stand anywhere, argparse names arguments of which there may be
+    none, too."""
+
+    def error(self, message: str) -> NoReturn:
+        if "required:" in message:
+            for action in self._actions:
+                if action.nargs == "*":
+                    message = message.replace(f", {action.metavar}", "")
+        super().error(message)
+
+
 def _parse(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> argparse.Namespace:
     """Intermixed, so that `rvq-send work --json '{}'` may have its options anywhere.
 
@@ -98,7 +110,7 @@ def _parse(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> 
 
 def exit_code_of(error: Exception) -> int:
     """Whose fault it is: the user's, or that of something on the way."""
-    return WRONG_USE if isinstance(error, (WrongUse, BadLabel, BadMessage, MessageTooLarge)) else FAULT
+    return WRONG_USE if isinstance(error, (WrongUse, BadArgument, BadLabel, BadMessage, MessageTooLarge)) else FAULT
 
 
 def reachable_bus(args: argparse.Namespace) -> Bus:

@@ -123,7 +123,7 @@ class _Visit:
     async def _visit(self, label: str) -> bool:
         from rvq.cli.collecting import WAIT_S, Collecting
 
-        collecting = Collecting(label, self._bus, self._words, self._args.wait or WAIT_S)
+        collecting = Collecting(label, self._bus, self._words, self._args.wait or WAIT_S, prog=self._args.prog)
         async with collecting.receiver:
             all_found = self._choose(await collecting.run())
             all_done = await self._change(self._chosen)

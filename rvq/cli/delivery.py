@@ -22,7 +22,7 @@ from rvq.cli.pacer import Pacer
 from rvq.cli.signals import calling_on_signals
 from rvq.cli.source import Source
 from rvq.cli.words import Words
-from rvq.errors import NotDelivered, RvqError
+from rvq.errors import BadMessage, MessageTooLarge, NotDelivered, RvqError
 
 TICK_S = 0.1
 """Between two looks at how it goes: as often as an eye follows."""
@@ -123,10 +123,10 @@ class Delivery:
                     for run in runs:
                         await self._send(sender, run)
             except (WrongUse, RvqError, OSError) as error:
-                if not sender.stats.inserted:
-                    raise
+                is_bad = isinstance(error, (BadMessage, MessageTooLarge))
+                place = f"{source.what} {sender.stats.inserted + 1}: " if is_bad else ""
                 # What was sent before is on its way: it is waited for all the same.
-                self._words.say(f"{self._prog}: {error}", urgent=True)
+                self._words.say(f"{self._prog}: {place}{error}", urgent=True)
                 code = exit_code_of(error)
             teller.input_ended = True
             await self._until_done(sender)

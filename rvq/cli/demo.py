@@ -1,7 +1,7 @@
 """`rvq demo`: a sender and three receivers on this machine; one joins, one is killed, and everything is counted.
 
 Owns the play and its words. The actors are the commands that a user would run, as processes of their own, on a port of
-their own: the demo meets no other bus, and leaves nothing running.
+their own unless one is named: the demo meets no other bus, and leaves nothing running.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from rvq.cli.command import ALL_DONE, FAULT
+from rvq.cli.command import ALL_DONE, FAULT, reachable_bus
 from rvq.cli.tally import judge, table_of
 
 MESSAGES = 20_000
@@ -36,16 +36,18 @@ _PLACE = re.compile(r"index \d+ of (\d+)")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The demo has no options besides those of the bus; by default it takes loopback and a free port."""
+    """The demo has no options besides those of the bus; unless a port is named, it takes a free one."""
 
 
 def run(args: argparse.Namespace) -> int:
     """0 if nothing was lost, and nothing done twice but what the killed one did last."""
-    port = int(args.port) if args.port is not None else free_port()
-    bus = ["--interface", args.interface or "lo", "--port", str(port)]
-    if args.address is not None:
-        bus += ["--address", args.address]
-    print(f"rvq demo: a sender and three receivers on port {port} of {bus[1]}, each a process of its own. No broker.\n")
+    named = reachable_bus(args)
+    port = named.port if args.port is not None or os.environ.get("RVQ_PORT") else free_port()
+    bus = ["--interface", named.interface, "--port", str(port), "--address", named.address]
+    print(
+        f"rvq demo: a sender and three receivers on port {port} of {named.interface}, each a process of its own. No"
+        " broker.\n"
+    )
     return asyncio.run(_run(Play(bus, tell=_Story().tell)))
 
 

@@ -20,6 +20,9 @@ from rvq.cli.signals import calling_on_signals
 from rvq.cli.words import Words
 from rvq.cli.workers import Workers
 
+PATIENCE_S, PATIENCE_S_MAX = 1.0, 60.0
+"""How long it stays without a word when it is to leave, and how long at most before it looks again what keeps it."""
+
 
 def announcement(label: str, group: str | None, identity: int, table: rvq.TableView) -> str:
     """Who one is, for people. The index is the one that messages carry: from 0."""
@@ -37,6 +40,7 @@ class Listening:
         self._signals = 0
         self._leaving = False
         self._stopped: int | None = None
+        self._telling: asyncio.Task[None] | None = None
         self._group = None if args.tap else args.group or GROUP
         self._receiver = rvq.Receiver(
             args.label,
@@ -50,9 +54,14 @@ class Listening:
 
     async def run(self) -> int:
         """0 if everything that was begun is done."""
-        code = await self._run()
-        # Why is said by the library's log, which is heard here.
-        return FAULT if self._receiver.dead_letters.left else code
+        try:
+            code = await self._run()
+        finally:
+            if self._telling is not None:
+                self._telling.cancel()
+        # Why is said by the library's log, which is heard here. What a tap has not seen is nobody's loss.
+        lost = self._receiver.dead_letters.left or (self._group is not None and self._receiver.stats.lost)
+        return FAULT if lost else code
 
     async def _run(self) -> int:
         task = asyncio.current_task()
@@ -121,6 +130,18 @@ class Listening:
     def _leave(self) -> None:
         self._leaving = True
         self._receiver.leave()
+        if self._telling is None:
+            self._telling = asyncio.create_task(self._tell_what_keeps_it())
+
+    async def _tell_what_keeps_it(self) -> None:
+        pause, said = PATIENCE_S, None
+        while True:
+            await asyncio.sleep(pause)
+            why = self._receiver.waiting_for
+            if why is not None and why != said:
+                self._words.say(f"{self._args.prog}: still here: {why}")
+                said = why
+            pause = min(2 * pause, PATIENCE_S_MAX)
 
     def _stop(self, task: asyncio.Task[int], code: int) -> None:
         self._stopped = code

@@ -7,7 +7,7 @@ import stat
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
-from rvq.cli.bodies import Keyed, LineReader
+from rvq.cli.bodies import BadLine, Keyed, LineReader
 from rvq.cli.lines import chunks
 
 
@@ -16,6 +16,9 @@ class Source(Protocol):
 
     is_terminal: bool
     """Somebody is typing: a bar would get in the way."""
+
+    what: str
+    """The word for one of them: each is a message, so its number is that of the message."""
 
     def runs(self) -> AsyncIterator[list[Keyed]]: ...
 
@@ -27,6 +30,7 @@ class Arguments:
     """Each text is a message. A bad one is WrongUse at once, before anything is sent."""
 
     is_terminal = False
+    what = "TEXT"
 
     def __init__(self, texts: Sequence[str], reader: LineReader) -> None:
         self._runs = reader.read_each([os.fsencode(text) for text in texts])
@@ -39,7 +43,9 @@ class Arguments:
 
 
 class Lines:
-    """Each line is a message. WrongUse when a bad one is met; those that were read together with it are not sent."""
+    """Each line is a message. WrongUse when a bad one is met, after those before it."""
+
+    what = "line"
 
     def __init__(self, fd: int, reader: LineReader) -> None:
         self._fd = fd
@@ -50,7 +56,12 @@ class Lines:
 
     async def runs(self) -> AsyncIterator[list[Keyed]]:
         async for chunk in chunks(self._fd):
-            yield self._reader.read_run(chunk)
+            try:
+                run = self._reader.read_run(chunk)
+            except BadLine as error:
+                yield error.before
+                raise
+            yield run
 
     def fraction(self) -> float | None:
         if self._size is None:

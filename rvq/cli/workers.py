@@ -144,12 +144,15 @@ class Workers:
         lost = asyncio.ensure_future(message.lost.wait())
         try:
             await asyncio.wait((working, lost), return_when=asyncio.FIRST_COMPLETED)
+            was_stopped = not working.done()
         finally:
             lost.cancel()
             if not working.done():
                 await _stop(process, working)
         code = working.result()
-        return None if code == 0 else describe(code)
+        if code == 0:
+            return "stopped" if was_stopped else None
+        return describe(code)
 
     async def _start(self, message: rvq.Message) -> asyncio.subprocess.Process:
         # A file in memory and not a pipe: the command may read as much or as little of it as it likes, and whenever.

@@ -238,6 +238,16 @@ class ReceiverMachine(End):
         """Is a message that was started still this receiver's?"""
         return message.origin.may_continue(now)
 
+    def is_anothers(self, message: Message) -> bool:
+        """Has its sender given it to another, as far as is known here?"""
+        stream = self._stream_of(message)
+        return stream is None or stream.work.is_anothers(message)
+
+    def is_settled(self, message: Message) -> bool:
+        """Was it acknowledged or rejected, or is it to be handed out again?"""
+        stream = self._stream_of(message)
+        return stream is None or stream.work.is_settled(message)
+
     def _stream_of(self, message: Message) -> Stream | None:
         return self.streams.get(message.sender)
 
@@ -277,6 +287,24 @@ class ReceiverMachine(End):
             done = self._is_drained(now)
         if done:
             self.say_goodbye()
+
+    @property
+    def waiting_for(self) -> str | None:
+        """What it has to finish before it can leave, in words; None if it is not to leave, or has left."""
+        if not self.leaving or self.left:
+            return None
+        streams = self.streams.values()
+        counts = (
+            (sum(stream.in_hand for stream in streams), "in hand"),
+            (sum(stream.work.unstarted for stream in streams), "in line"),
+            (sum(stream.work.waiting for stream in streams), "waiting for their time or next try"),
+        )
+        messages = ", ".join(f"{count} {what}" for count, what in counts if count)
+        if messages:
+            return f"messages that are ours: {messages}"
+        if self.inheriting:
+            return "messages that another receiver held: they are ours when it surely is dead"
+        return "word from the senders that they know what was done here"
 
     def _is_drained(self, now: float) -> bool:
         return all(stream.is_left(now) for stream in self.streams.values())

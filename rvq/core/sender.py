@@ -250,6 +250,11 @@ class SenderMachine(End):
         return None
 
     @property
+    def has_listeners(self) -> bool:
+        """Is anybody there to send to, of any group?"""
+        return any(not self._audience.groups[name].held for name in self._done)
+
+    @property
     def tables(self) -> dict[str, TableView]:
         """The table in force of each group, as it is stamped."""
         return {
@@ -605,8 +610,9 @@ class SenderMachine(End):
             index = next((i for i, segment in enumerate(segments) if segment.stamp == key.stamp), None)
             owners[key.stamp] = [] if index is None else ownership(segments, index)
         lanes = owners[key.stamp]
-        part = part_with(lanes[key.slot], key.first) if key.slot < len(lanes) else None
-        if part is None or part.owner != asker or part.first != key.first:
+        # By where it begins: nothing lies in the part of a segment that another followed before anything was sent.
+        part = next((p for p in lanes[key.slot] if p.first == key.first), None) if key.slot < len(lanes) else None
+        if part is None or part.owner != asker:
             return False
         return all(self._audience.has_stopped(now, loss, segments) for loss in part.losses)
 

@@ -18,7 +18,7 @@ class Counts:
     handed_over: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Stats:
     """Counts since the start of one sender or receiver. Of messages, unless it says frames."""
 
@@ -65,6 +65,11 @@ class Stats:
         if counts is None:
             counts = self.shards[shard] = Counts()
         return counts
+
+    def __repr__(self) -> str:
+        """What was counted. Some counters are of senders only or of receivers only, and would always be 0."""
+        counted = ((name, getattr(self, name)) for name in self.__dataclass_fields__)
+        return f"Stats({', '.join(f'{name}={count!r}' for name, count in counted if count)})"
 
     def as_dict(self) -> dict[str, object]:
         """As plain numbers and dicts."""

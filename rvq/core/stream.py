@@ -599,7 +599,8 @@ class Stream:
             self._stats.lost += len(undone)
             shown = ", ".join(f"{self.id:016x}-{sequence}" for sequence in sorted(undone)[:10])
             more = f" and {len(undone) - 10} more" if len(undone) > 10 else ""
-            self._tell(f"sender {self.id:016x} died: lost {len(undone)} messages: {shown}{more}")
+            lost = f"{len(undone)} message{'s' * (len(undone) != 1)}"
+            self._tell(f"sender {self.id:016x} is gone: lost {lost}: {shown}{more}")
 
     def _undone(self, lane: Lane) -> Iterable[int]:
         for piece in lane.pieces.values():
@@ -701,10 +702,14 @@ class Stream:
 
     # --- handing over ---------------------------------------------------------------------------------------------
 
+    @property
+    def in_hand(self) -> int:
+        """Messages that were handed out and not settled, about."""
+        return sum(lane.in_hand for lane in self.lanes.values())
+
     def load(self, now: float) -> int:
         """Messages in hand, and in line if they can be started."""
-        in_hand = sum(lane.in_hand for lane in self.lanes.values())
-        return in_hand + (self.work.unstarted if self.lease.holds(now) else 0)
+        return self.in_hand + (self.work.unstarted if self.lease.holds(now) else 0)
 
     def consider_handing_over(self, now: float, peers: Mapping[int, Peer]) -> None:
         """At each heartbeat: if much is in line here and another has nothing to do, it gets half of it."""

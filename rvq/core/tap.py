@@ -191,6 +191,14 @@ class TapMachine(End):
         """Looking needs no leave."""
         return True
 
+    def is_anothers(self, message: Message) -> bool:
+        """Nothing of a tap is anybody's."""
+        return False
+
+    def is_settled(self, message: Message) -> bool:
+        """Nobody waits for it."""
+        return True
+
     # --- leaving --------------------------------------------------------------------------------------------------
 
     @property
@@ -201,6 +209,11 @@ class TapMachine(End):
     def inheriting(self) -> bool:
         """It owns nothing, and inherits nothing."""
         return False
+
+    @property
+    def waiting_for(self) -> str | None:
+        """It owns nothing, and leaves when it is told to."""
+        return None
 
     def leave(self, now: float, *, drain: bool = True) -> None:
         """Hear nothing more; what is here can still be taken, unless not `drain`."""

@@ -524,6 +524,15 @@ class Work:
         self._note_one(now, Outcome.RETRIED, message)
         self._schedule.retry_at(now + delay, message)
 
+    def is_settled(self, message: Message) -> bool:
+        """Was it acknowledged or rejected, or is it to be handed out again?"""
+        return message in self._retrying or _piece(message).is_finished(message.place)
+
+    @staticmethod
+    def is_anothers(message: Message) -> bool:
+        """Does its lane belong to another?"""
+        return not _lane(message).mine
+
     def give_back(self, message: Message) -> None:
         """It was taken and not started: it is the next to start again."""
         if not _piece(message).is_finished(message.place):

@@ -105,6 +105,8 @@ def make_record(
     else:
         kind = RICH if due_at is None else LATER
         if urgent:
+            if urgent is not True:
+                raise BadMessage(f"urgent={urgent!r:.60} is neither True nor False: give one of them")
             if key is not None or due_at is not None:
                 raise BadMessage("a message with a key or a due time has its place already: it cannot be urgent")
             kind = URGENT

@@ -8,7 +8,7 @@ import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from types import TracebackType
@@ -92,7 +92,7 @@ async def test_only_so_many_are_taken_and_what_was_not_started_is_handled_elsewh
     first, second = Hands(open=False), Hands()
     async with (
         rvq.Sender("work", bus=bus) as sender,
-        Consuming(bus, first.handle, concurrency=3) as leaver,
+        Consuming(bus, first.handle, concurrency=3, hand_over=False) as leaver,
     ):
         await sender.send_many(range(20))
         await until(lambda: first.at_once == 3)
@@ -270,12 +270,50 @@ async def test_when_a_message_is_lost_its_handler_is_cancelled_or_told_as_chosen
         await until(lambda: cancelled.is_set() and told.is_set() and thread_told.is_set())
 
 
+@pytest.mark.parametrize(("on_lost", "outcome"), [("cancel", (0, 1)), ("tell", (1, 0))])
+async def test_a_plain_function_that_sees_the_loss_and_returns_has_given_up_unless_it_is_only_told(
+    bus: rvq.Bus, lone_message: Any, on_lost: Any, outcome: tuple[int, int]
+) -> None:
+    def handle(message: rvq.Message) -> None:
+        while not message.lost.is_set():
+            time.sleep(0.01)
+
+    receiver = rvq.Receiver("work", ack="manual", bus=bus, tracked=True)
+    consumer = Consumer(receiver, handle, concurrency=1, attempts=5, backoff=AT_ONCE, on_lost=on_lost)
+    async with receiver:
+        running = asyncio.create_task(consumer.run())
+        sender = await lone_message(1)
+        await until(lambda: receiver.stats.emitted == 1)
+        sender.end()
+        await until(lambda: receiver.stats.acked + receiver.stats.retried == 1)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await soon(running)
+    assert (receiver.stats.acked, receiver.stats.retried) == outcome
+
+
+@pytest.mark.parametrize(
+    ("lost", "given", "handled"), [((True, False), False, True), ((True,), True, False), ((), True, True)]
+)
+async def test_a_plain_function_that_did_not_look_has_handled_what_is_ours_after_all(
+    bus: rvq.Bus, lost: tuple[bool, ...], given: bool, handled: bool
+) -> None:
+    """A lease can be over without anybody else having the message: its process slept, and nobody else was there."""
+    answers = list(lost)
+    receiver = rvq.Receiver("work", ack="manual", bus=bus)
+    consumer = Consumer(receiver, print, concurrency=1, attempts=5, backoff=AT_ONCE)
+    receiver.is_lost = lambda message: answers.pop(0) if answers else False  # type: ignore[method-assign]
+    receiver.is_anothers = lambda message: given  # type: ignore[method-assign]
+    assert await consumer._is_handled(Any) is handled  # type: ignore[arg-type]
+
+
 async def test_an_error_after_the_loss_makes_no_dead_letter(
     bus: rvq.Bus, lone_message: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    raised = asyncio.Event()
+    begun, raised = asyncio.Event(), asyncio.Event()
 
     async def handle(message: rvq.Message) -> None:
+        begun.set()
         await message.lost.wait()
         raised.set()
         raise ValueError("too late")
@@ -285,7 +323,7 @@ async def test_an_error_after_the_loss_makes_no_dead_letter(
         Consuming(bus, handle, attempts=1, on_lost="tell"),
     ):
         sender = await lone_message(1)
-        await until(lambda: sender.stats.routed == 1 and sender.undone == 1)
+        await soon(begun.wait())
         sender.end()
         await soon(raised.wait())
         burying = asyncio.create_task(anext(dead))
@@ -582,6 +620,81 @@ async def test_a_handler_may_say_itself_what_becomes_of_its_message(bus: rvq.Bus
     assert (letter.body["body"], letter.body["error"]) == ("never", "no such thing")
 
 
+@pytest.mark.parametrize("where", ["loop", "thread"])
+async def test_an_error_after_its_own_verdict_changes_nothing_and_is_said(
+    bus: rvq.Bus, where: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    attempts: dict[str, list[int]] = {"later": [], "never": [], "done": []}
+
+    def decide(message: rvq.Message) -> None:
+        attempts[message.body].append(message.attempt)
+        match message.body, message.attempt:
+            case "later", 1:
+                message.retry()
+            case "never", _:
+                message.reject("no such thing")
+            case _:
+                message.ack()
+        raise ValueError("afterwards")
+
+    async def decide_in_loop(message: rvq.Message) -> None:
+        decide(message)
+
+    handler = decide if where == "thread" else decide_in_loop
+    async with rvq.Sender("work", bus=bus) as sender, Consuming(bus, handler, attempts=2):
+        await sender.send_many(list(attempts))
+        await soon(sender.flush())
+    assert attempts == {"later": [1, 2], "never": [1], "done": [1]}
+    said = [record.getMessage() for record in caplog.records if "afterwards" in record.getMessage()]
+    assert sorted(words.split(": its handler ")[1] for words in said) == [
+        *["raised after its own verdict at attempt 1, which stands: ValueError: afterwards"] * 3,
+        "raised after its own verdict at attempt 2, which stands: ValueError: afterwards",
+    ]
+
+
+async def test_an_attempt_that_asked_for_the_next_cannot_end_that(bus: rvq.Bus) -> None:
+    second, go_on = asyncio.Event(), asyncio.Event()
+
+    async def handle(message: rvq.Message) -> None:
+        if message.attempt == 1:
+            message.retry()
+            await second.wait()
+        else:
+            second.set()
+            await go_on.wait()
+
+    async with rvq.Sender("work", bus=bus) as sender, Consuming(bus, handle, concurrency=2):
+        await sender.send("job")
+        await soon(second.wait())
+        await stays(lambda: sender.undone)
+        go_on.set()
+        await soon(sender.flush())
+
+
+async def yielding(message: rvq.Message) -> AsyncIterator[int]:
+    yield 1
+
+
+def generating(message: rvq.Message) -> Iterator[int]:
+    yield 1
+
+
+class Generating:
+    def __call__(self, message: rvq.Message) -> Iterator[int]:
+        yield 1
+
+
+async def test_a_function_that_returns_a_generator_has_failed(bus: rvq.Bus) -> None:
+    async with (
+        rvq.Receiver("work.dead", ack="manual", bus=bus) as dead,
+        rvq.Sender("work", bus=bus) as sender,
+        Consuming(bus, lambda message: generating(message), attempts=1),
+    ):
+        await sender.send("job")
+        (letter,) = await taken(dead, 1)
+    assert "returned is a generator, of which nothing would ever run" in letter.body["error"]
+
+
 async def test_a_message_waits_at_its_worker_when_no_more_dead_letters_fit(
     bus: rvq.Bus, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -619,6 +732,10 @@ async def test_a_message_waits_at_its_worker_when_no_more_dead_letters_fit(
         ({"concurrency": None}, ValueError, "concurrency=None "),
         ({"handler": None}, TypeError, "handler=None cannot be called: give a function of the message"),
         ({"handler": "print"}, TypeError, "handler='print' cannot be called"),
+        ({"handler": yielding}, TypeError, "handler=yielding is a generator, of which nothing would ever run"),
+        ({"handler": generating}, TypeError, "handler=generating is a generator"),
+        ({"handler": functools.partial(generating)}, TypeError, "is a generator"),
+        ({"handler": Generating()}, TypeError, "is a generator"),
         ({"on_lost": "shrug"}, ValueError, "on_lost='shrug' is not known"),
         ({"backoff": 0.5}, TypeError, r"backoff=0\.5 is not known: give rvq\.Backoff"),
         ({"ledger": "work.db"}, TypeError, r"ledger='work\.db' is not a ledger: give rvq\.Ledger\.sqlite"),

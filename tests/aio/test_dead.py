@@ -85,6 +85,35 @@ async def test_those_that_nobody_takes_are_named_at_the_end(bus: rvq.Bus, caplog
     )
 
 
+async def test_those_who_only_looked_are_not_waited_for(bus: rvq.Bus, monkeypatch: pytest.MonkeyPatch) -> None:
+    lingered: list[float] = []
+
+    async def close(sender: rvq.Sender) -> None:
+        lingered.append(sender.linger)
+
+    monkeypatch.setattr(rvq.Sender, "aclose", close)
+    letters = DeadLetters("work", bus)
+    letters.bury(letter(1))
+    async with rvq.Receiver("work.dead", ack="manual", bus=bus) as looking:
+        await take(looking, 1)
+    await soon(letters.aclose())
+    assert lingered == [0.0]
+    assert letters.left == ["x-1"]
+
+
+async def test_who_is_there_and_takes_nothing_is_waited_for_with_words(
+    bus: rvq.Bus, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dead_module, "LINGER_S", 0.1)
+    letters = DeadLetters("work", bus)
+    letters.bury(letter(1))
+    async with rvq.Receiver("work.dead", ack="manual", bus=bus) as looking:
+        await take(looking, 1)
+        await soon(letters.aclose())
+    assert "waiting up to 0.1 s for those on work.dead to take 1 dead letter" in caplog.text
+    assert letters.left == ["x-1"]
+
+
 async def test_they_are_named_when_closing_is_cancelled_too(bus: rvq.Bus, caplog: pytest.LogCaptureFixture) -> None:
     letters = DeadLetters("work", bus)
     letters.bury(letter(1))

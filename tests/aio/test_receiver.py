@@ -419,7 +419,7 @@ async def test_messages_of_a_sender_that_died_are_reported_lost(bus: rvq.Bus, ca
         with caplog.at_level(logging.WARNING, "rvq"):
             await until(lambda: receiver.stats.lost)
         assert receiver.stats.lost == 2
-        assert "died: lost" in caplog.text
+        assert "is gone: lost" in caplog.text
 
 
 # --- leaving --------------------------------------------------------------------------------------------------------
@@ -492,6 +492,19 @@ async def test_closing_hands_over_to_one_who_is_there_without_waiting_for_a_leas
         await soon(sender.flush())
         assert time.monotonic() - closed_at < bus.lease
         assert sorted([taken[0].body, *stayer.bodies]) == list(range(200))
+
+
+async def test_one_that_comes_after_others_that_only_looked_waits_for_nobody(bus: rvq.Bus) -> None:
+    async with rvq.Sender("work", bus=bus) as sender:
+        await sender.send("x")
+        for _ in range(3):
+            async with rvq.Receiver("work", ack="manual", bus=bus) as looking:
+                assert [found.body for found in await take(looking, 1)] == ["x"]
+        async with rvq.Receiver("work", ack="manual", bus=bus) as last:
+            (message,) = await take(last, 1)
+            await until(lambda: not last.inheriting)
+            message.ack()
+            await soon(sender.flush())
 
 
 async def test_a_closed_receiver_ends_the_loop_of_a_task_that_waits(bus: rvq.Bus) -> None:
@@ -630,6 +643,31 @@ def test_a_receiver_says_what_it_is(bus: rvq.Bus) -> None:
 def test_an_odd_way_to_acknowledge_is_refused(bus: rvq.Bus, ack: Any) -> None:
     with pytest.raises(ValueError, match='give "auto" or "manual"'):
         rvq.Receiver("work", bus=bus, ack=ack)
+
+
+@pytest.mark.parametrize("end", [rvq.Receiver, rvq.Sender])
+@pytest.mark.parametrize("odd", ["lo", 7400, {"port": 7400}])
+def test_what_is_no_bus_is_refused_in_words(end: Any, odd: Any) -> None:
+    with pytest.raises(rvq.BadArgument, match=r"^bus=.* is (str|int|dict), not a bus: give rvq\.Bus"):
+        end("work", bus=odd)
+
+
+@pytest.mark.parametrize("hand_over", ["x", 1, None])
+def test_an_odd_wish_to_hand_over_is_refused(bus: rvq.Bus, hand_over: Any) -> None:
+    with pytest.raises(rvq.BadArgument, match="is neither True nor False"):
+        rvq.Receiver("work", bus=bus, hand_over=hand_over)
+
+
+@pytest.mark.parametrize("reason", [None, 5, b"why"])
+async def test_an_odd_reason_is_refused_and_the_message_is_still_open(bus: rvq.Bus, reason: Any) -> None:
+    async with rvq.Sender("work", bus=bus) as sender, rvq.Receiver("work", ack="manual", bus=bus) as receiver:
+        await sender.send(1)
+        (message,) = await take(receiver, 1)
+        with pytest.raises(rvq.BadArgument, match="not str: say in words why"):
+            message.reject(reason)
+        message.ack()
+        await soon(sender.flush())
+        assert (receiver.stats.dead, receiver.stats.acked) == (0, 1)
 
 
 @pytest.mark.parametrize("weight", [0, 65, -1, 1.5, "2", None, True])

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rvq.cli.bodies import LineReader, json_of, line_of, lines_of, meta_lines_of, texts_of
+from rvq.cli.bodies import BadLine, LineReader, json_of, line_of, lines_of, meta_lines_of, texts_of
 from rvq.cli.command import WrongUse
 from rvq.message import Message
 
@@ -90,6 +90,7 @@ def test_a_bad_line_is_named_by_its_number(bad: bytes, words: str) -> None:
     with pytest.raises(WrongUse, match=rf"^line 4 .*{words}") as caught:
         reader.read_run(b"3\n" + bad)
     assert len(str(caught.value)) < 300
+    assert isinstance(caught.value, BadLine) and caught.value.before == [(None, [3])]
 
 
 def test_a_bad_argument_is_named_by_its_number() -> None:

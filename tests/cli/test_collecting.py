@@ -27,7 +27,9 @@ async def look(bus: rvq.Bus, words: Words | None = None) -> tuple[list[object], 
 
 
 async def test_nothing_is_found_where_nothing_is(bus: rvq.Bus) -> None:
-    assert await look(bus) == ([], 0)
+    words, said = overheard()
+    assert await look(bus, words) == ([], 0)
+    assert said.getvalue() == "", "it took no longer than a look takes"
 
 
 async def test_looking_takes_nothing_away(bus: rvq.Bus) -> None:
@@ -64,8 +66,22 @@ async def test_what_another_holds_is_waited_for_until_it_leaves(bus: rvq.Bus) ->
 
 
 async def test_others_that_stay_are_told_of(bus: rvq.Bus) -> None:
+    words, said = overheard()
     async with rvq.Receiver("work.dead", bus=bus, ack="manual"):
-        assert await look(bus) == ([], 1)
+        assert await look(bus, words) == ([], 1)
+    assert said.getvalue() == (
+        "rvq dead: still looking at work.dead: another receiver is there, and may leave what it holds: 5 s are given to"
+        " that\n"
+    )
+
+
+async def test_what_it_waits_for_is_said_in_words(bus: rvq.Bus) -> None:
+    collecting = Collecting("work.dead", bus, overheard()[0], WAIT_S)
+    assert collecting.waits_for == "0 came, and more may come until it is quiet for 1 s"
+    collecting.others = 2
+    assert collecting.waits_for.startswith("2 other receivers are there")
+    collecting.receiver = cast(Any, SimpleNamespace(inheriting=True))
+    assert collecting.waits_for.startswith("what a receiver held that is gone without a goodbye")
 
 
 async def test_quiet_does_not_count_while_others_may_be_on_their_way_out(

@@ -55,8 +55,8 @@ def bury(commands: Commands, *texts: str, **options: Any) -> Running:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "required: ACTION, LABEL"),
-        (["ls"], "required: LABEL"),
+        ([], "required: ACTION, LABEL\n"),
+        (["ls"], "required: LABEL\n"),
         (["look", "work"], "invalid choice: 'look'"),
         (["ls", "work", "--wait", "0"], "--wait: '0' is not above 0"),
         (["redrive", "work", "--all", "--linger", "-1"], "--linger: '-1' is less than nothing"),

@@ -26,6 +26,7 @@ class FakeSource:
     """Gives these runs, and raises the errors among them."""
 
     is_terminal = False
+    what = "line"
 
     def __init__(self, *runs: list[Keyed] | BaseException, fraction: float | None = None) -> None:
         self._runs = runs
@@ -165,18 +166,20 @@ async def test_without_linger_it_does_not_wait(setting: Any) -> None:
     assert await scene.run(plain([1])) == 1
 
 
-@pytest.mark.parametrize("error", [WrongUse("line 3 is bad"), BadMessage("too odd")])
-async def test_after_a_bad_line_what_was_sent_before_is_waited_for(setting: Any, error: Exception) -> None:
+@pytest.mark.parametrize(
+    ("error", "words"), [(WrongUse("line 3 is bad"), "line 3 is bad"), (BadMessage("too odd"), "line 3: too odd")]
+)
+async def test_after_a_bad_line_what_was_sent_before_is_waited_for(setting: Any, error: Exception, words: str) -> None:
     scene = setting(FakeSender())
     assert await scene.run(plain([1, 2]), error, plain([4])) == 2
     assert scene.sender.bodies == [1, 2] and scene.account.undone == 0
-    assert scene.words == [f"rvq-send: {error}"] and scene.sender.left_with is None
+    assert scene.words == [f"rvq-send: {words}"] and scene.sender.left_with is None
 
 
-async def test_a_bad_line_before_anything_was_sent_is_raised(setting: Any) -> None:
+async def test_a_bad_line_before_anything_was_sent_is_wrong_use_too(setting: Any) -> None:
     scene = setting(FakeSender())
-    with pytest.raises(WrongUse):
-        await scene.run(WrongUse("line 1 is bad"))
+    assert await scene.run(WrongUse("line 1 is bad")) == 2
+    assert scene.words == ["rvq-send: line 1 is bad"]
 
 
 async def test_an_unreadable_input_is_a_fault(setting: Any) -> None:

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+import rvq.cli
 from rvq.cli import demo
+from rvq.cli.demo import Play
 from tests.cli.processes import Commands, until
 
 
@@ -52,6 +54,40 @@ def test_interrupted_it_leaves_nobody_behind(commands: Commands, number: int) ->
     assert play.ended() == 1
     assert play.texts[-1] == "Interrupted." and play.words == []
     assert all(map(is_gone, children))
+
+
+@pytest.mark.parametrize(
+    ("environment", "words"),
+    [
+        ({"RVQ_INTERFACE": "nosuch0"}, "no interface 'nosuch0'"),
+        ({"RVQ_PORT": "0"}, "port=0 is not a port"),
+        ({"RVQ_ADDRESS": "10.0.0.0/16"}, "is not inside 224.0.0.0/4"),
+    ],
+)
+def test_it_plays_on_the_bus_of_the_environment(
+    environment: dict[str, str], words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert rvq.cli.main(["demo"]) == 2
+    shown = capsys.readouterr()
+    assert words in shown.err and shown.err.count("\n") == 1 and shown.out == ""
+
+
+def test_a_port_of_the_environment_is_the_port_of_the_play(
+    port: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    played: list[list[str]] = []
+
+    async def play(play: Play) -> int:
+        played.append(play._bus)
+        return 0
+
+    monkeypatch.setenv("RVQ_PORT", str(port))
+    monkeypatch.setattr("rvq.cli.demo._run", play)
+    assert rvq.cli.main(["demo"]) == 0
+    assert played == [["--interface", "lo", "--port", str(port), "--address", "239.192.0.0/16"]]
+    assert f"on port {port} of lo" in capsys.readouterr().out
 
 
 def test_a_bus_that_cannot_be_is_wrong_use() -> None:

@@ -391,6 +391,16 @@ def test_with_count_what_was_not_begun_is_left_to_others(commands: Commands) -> 
     assert sorted(int(line) for line in [*few.lines, *rest.lines]) == list(range(10))
 
 
+def test_a_loss_that_was_told_of_is_a_fault(commands: Commands, tmp_path: Path) -> None:
+    listener = commands.listen("--exec", "touch begun; sleep 600", cwd=tmp_path)
+    sender = commands.start("send", "work", "x", "--linger", "60")
+    until(lambda: (tmp_path / "begun").exists())
+    sender.interrupt(signal.SIGKILL)
+    assert "is gone: lost 1 message: " in listener.until_said("lost")
+    listener.interrupt()
+    assert listener.ended() == 1
+
+
 def test_ctrl_c_lets_the_running_command_finish(commands: Commands, tmp_path: Path) -> None:
     script = "touch begun; until [ -e go ]; do sleep 0.05; done; touch finished"
     listener = commands.listen("--exec", script, cwd=tmp_path)
@@ -401,6 +411,20 @@ def test_ctrl_c_lets_the_running_command_finish(commands: Commands, tmp_path: Pa
     (tmp_path / "go").touch()
     assert (listener.ended(), sender.ended()) == (0, 0)
     assert (tmp_path / "finished").exists()
+
+
+def test_one_that_is_to_leave_says_what_keeps_it(commands: Commands) -> None:
+    listener = commands.listen("--exec", "true")
+    sender = commands.start("send", "work", "x", "--delay", "3600")
+    sender.until_said("is due later")
+    listener.interrupt(signal.SIGTERM)
+    assert listener.until_said("still here").endswith(
+        "still here: messages that are ours: 1 waiting for their time or next try"
+    )
+    listener.interrupt()
+    assert listener.ended() == 1
+    sender.interrupt()
+    sender.ended()
 
 
 def test_a_second_signal_leaves_at_once_and_stops_the_command(commands: Commands, tmp_path: Path) -> None:

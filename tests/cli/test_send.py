@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 
 from rvq.cli.send import main
+from rvq.limits import MESSAGE_BYTES_MAX
 from tests.cli.processes import Commands, Running
 
 SUMMARY = re.compile(r"^sent (\d+), done (\d+), undone (\d+) in \d+\.\d\d s$")
@@ -39,7 +40,7 @@ def counts(sender: Running) -> tuple[int, int, int]:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "required: LABEL"),
+        ([], "required: LABEL\n"),
         (["work", "x", "--rate", "0"], "--rate: '0' is not above 0"),
         (["work", "x", "--rate", "-5"], "--rate: '-5' is not above 0"),
         (["work", "x", "--linger", "-1"], "--linger: '-1' is less than nothing"),
@@ -142,29 +143,41 @@ def test_one_key_meets_one_receiver_in_order(commands: Commands) -> None:
     assert sorted(handled, key=len) == [[], list(range(1000))]
 
 
-def test_a_bad_line_is_named_and_those_read_with_it_are_not_sent(commands: Commands) -> None:
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        (b"{", "rvq-send: line 4 is not JSON: "),
+        (str(2**70).encode(), "rvq-send: line 4: this message cannot be packed"),
+        (b'"%s"' % (b"x" * MESSAGE_BYTES_MAX), "rvq-send: line 4: message of 16,777,"),
+    ],
+    ids=["not JSON", "unpackable", "too large"],
+)
+def test_a_bad_line_is_named_and_those_before_it_are_done(commands: Commands, bad: bytes, words: str) -> None:
     listener = commands.listen()
     sender = commands.start("send", "work", "--json", stdin=subprocess.PIPE)
     sender.write(b"1\n2\n")
     listener.until_printed(2)
-    sender.write(b"3\n{\n")
+    sender.write(b"3\n" + bad + b"\n5\n")
     sender.end_input()
     assert sender.ended() == 2
-    assert sender.words[0].startswith("rvq-send: line 4 is not JSON: ")
-    assert counts(sender) == (2, 2, 0)
+    assert sender.words[0].startswith(words)
+    assert counts(sender) == (3, 3, 0)
+    assert sorted(listener.texts) == ["1", "2", "3"]
 
 
 def test_a_bad_line_at_the_start_ends_it_at_once_even_if_nobody_listens(commands: Commands) -> None:
-    sender = commands.send("--json", data=b"1\nx\n")
+    sender = commands.send("--json", data=b"x\n1\n")
     assert sender.ended() == 2
-    assert sender.words == ["rvq-send: line 2 is not JSON: Expecting value at column 1"]
+    assert sender.words[0] == "rvq-send: line 1 is not JSON: Expecting value at column 1"
+    assert counts(sender) == (0, 0, 0)
 
 
 def test_a_number_that_no_message_can_hold_is_wrong_use(commands: Commands) -> None:
     commands.listen()
-    sender = commands.send("--json", str(2**70))
+    sender = commands.send("--json", "1", str(2**70))
     assert sender.ended() == 2
-    assert sender.words[0].startswith("rvq-send: ")
+    assert sender.words[0].startswith("rvq-send: TEXT 2: this message cannot be packed")
+    assert counts(sender) == (1, 1, 0)
 
 
 def test_lines_of_a_slow_pipe_are_sent_when_they_arrive(commands: Commands) -> None:

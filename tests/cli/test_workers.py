@@ -148,6 +148,29 @@ async def test_a_command_whose_message_is_anothers_now_is_stopped_and_may_come_b
     assert shop.words == ["rvq-listen: 00000000000000ff-1: no longer ours to handle, killed by SIGTERM"]
 
 
+async def test_a_command_that_ends_well_only_because_it_was_stopped_has_done_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    trap = 'trap "exit 0" TERM; mv $(mktemp -p .) begun; sleep 60 & wait'
+    shop = Shop(left("a"), f'test "$RVQ_MESSAGE_ATTEMPT" = 2 || {{ {trap}; }}')
+    message = shop.receiver.messages[0]
+    retry = message.retry
+
+    def come_back(delay: float = 0.0) -> None:
+        message.lost.clear()
+        retry(delay)
+
+    message.retry = come_back  # type: ignore[method-assign]
+    running = asyncio.create_task(shop.run())
+    while not (tmp_path / "begun").exists():
+        await asyncio.sleep(0.01)
+    message.lost.set()
+    await running
+    assert shop.outcomes == ["done"] and message.delays == [0.0]
+    assert shop.words == ["rvq-listen: 00000000000000ff-1: no longer ours to handle, stopped"]
+
+
 async def test_cancelled_it_stops_commands_and_what_they_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

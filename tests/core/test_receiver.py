@@ -511,6 +511,21 @@ def test_a_leaver_finishes_its_own_and_then_says_goodbye(pump: Pump) -> None:
     assert sender.all_done
 
 
+def test_a_leaver_says_in_words_what_it_has_to_finish(pump: Pump) -> None:
+    sender, five = with_messages(pump, *range(4))
+    submit(pump, sender, 4, delay=2.0)
+    pump.run(pump.now + 0.1)
+    assert five.waiting_for is None, "it is not to leave"
+    (message, *_) = five.take(pump.now, 2)
+    five.retry(pump.now, message, 1.0)
+    five.leave(pump.now)
+    pump.deliver()
+    assert five.waiting_for == "messages that are ours: 1 in hand, 3 in line, 1 waiting for their time or next try"
+    others = work_on(pump, pump.now + 4.0, five)
+    assert len(all_of(others)) == 4 and not five.left, "one is in hand"
+    assert five.waiting_for == "messages that are ours: 1 in hand"
+
+
 def test_a_leaver_does_not_wait_for_the_work_of_others(pump: Pump) -> None:
     sender = pump.sender()
     five, six = pump.receivers(5, 6)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rvq.core.retries import Backoff
+from rvq.errors import BadArgument
 
 
 def test_the_first_retry_comes_at_once() -> None:
@@ -48,8 +49,10 @@ def test_jitter_only_shortens_a_pause_and_by_no_more_than_its_part(attempt: int,
         ({"factor": 101.0}, "factor"),
         ({"jitter": 1.5}, "jitter"),
         ({"jitter": -0.1}, "jitter"),
+        ({"first": "a"}, "first='a' is str, not a number"),
+        ({"most": None}, "most=None is NoneType, not a number"),
     ],
 )
 def test_pauses_that_make_no_sense_are_refused_in_words(odd: dict[str, Any], word: str) -> None:
-    with pytest.raises(ValueError, match=word):
+    with pytest.raises(BadArgument, match=word):
         Backoff(**odd)

@@ -712,6 +712,19 @@ def test_lanes_that_do_not_exist_are_left_out(bench: Bench, odd: LaneQuestion) -
     assert bench.ask(5, odd, LaneQuestion(1, 0, 1, 0)) == [Progress(ME, 77, (answer(0, 0),), ())]
 
 
+def test_an_heir_is_answered_about_a_lane_that_has_no_messages() -> None:
+    """One came and went while nothing was sent: what it owned is nothing, and must not be waited for for ever."""
+    bench = with_members(5)
+    bench.send("a")
+    for counter, coming, going in ((2, 6, 5), (3, 7, 6)):
+        bench.hear(Goodbye(going, LABEL, GROUP))
+        bench.table(counter, coming, coming)
+        bench.run(bench.now + 1.0, coming)
+    assert [stamp.at for stamp in bench.said(Stamp, Route.DATA)] == [2, 2]
+    ((nothing, something),) = [p.lanes for p in bench.ask(7, LaneQuestion(2, 0, 2, 0), LaneQuestion(1, 0, 1, 0))]
+    assert (nothing, something) == (LaneAnswer(2, 0, 2, 1, (), True), answer(0, 0))
+
+
 def test_what_the_former_owner_still_reports_is_in_the_answer() -> None:
     bench = bereft()
     bench.report(7, done(2, 3, 8, 8))

@@ -22,6 +22,11 @@ def test_a_dict_has_every_counter_by_its_name() -> None:
     assert counted.as_dict() == {**Stats().as_dict(), "inserted": 3, "lost": 1}
 
 
+def test_what_was_never_counted_is_not_shown() -> None:
+    assert repr(Stats()) == "Stats()"
+    assert repr(Stats(inserted=3, lanes={0: Counts(acked=1)})).startswith("Stats(inserted=3, lanes={0: Counts(")
+
+
 def test_a_counter_that_is_not_in_the_catalogue_cannot_be_counted() -> None:
     try:
         Stats().delivered = 1  # type: ignore[attr-defined]

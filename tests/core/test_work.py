@@ -431,6 +431,22 @@ def test_what_is_acknowledged_after_its_lane_was_lost_is_still_a_fact(work: Work
     assert lane in work.reported
 
 
+def test_it_knows_what_has_its_verdict_and_what_is_anothers(work: Work) -> None:
+    lane = lane_of()
+    work.add(lane, frame(1, "abcd"))
+    a, b, c, d = work.take(0.0, 9)
+    work.acknowledge(a)
+    work.retry(0.0, b, 1.0)
+    work.reject(c)
+    assert [work.is_settled(message) for message in (a, b, c, d)] == [True, True, True, False]
+    work.wake(1.0)
+    work.take(1.0, 9)
+    assert not work.is_settled(b), "it is in hand again"
+    assert not work.is_anothers(d)
+    lane.lose()
+    assert work.is_anothers(d)
+
+
 def test_a_closed_lane_is_forgotten_whole(work: Work) -> None:
     lane = lane_of()
     work.add(lane, frame(1, "ab"))

@@ -39,6 +39,23 @@ class Handlers:
             await asyncio.sleep(0.01)
         self.note("handled", message.body, message.due_at, message.attempt)
 
+    def look(self, message: rvq.Message) -> None:
+        """The same in a thread, and gives up when its message is lost."""
+        self.note("begun", message.body, message.due_at, message.attempt)
+        while self._hold is not None and self._hold.exists():
+            if message.lost.is_set():
+                self.note("gave-up", message.body, message.due_at, message.attempt)
+                return
+            time.sleep(0.01)
+        self.note("handled", message.body, message.due_at, message.attempt)
+
+    def block(self, message: rvq.Message) -> None:
+        """The same, and looks at nothing."""
+        self.note("begun", message.body, message.due_at, message.attempt)
+        while self._hold is not None and self._hold.exists():
+            time.sleep(0.01)
+        self.note("handled", message.body, message.due_at, message.attempt)
+
     async def poison(self, message: rvq.Message) -> None:
         """Ends its process, and is written down before."""
         self.note("handled", message.body, message.due_at, message.attempt)
@@ -80,7 +97,7 @@ async def consume(args: argparse.Namespace) -> None:
 
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("handler", choices=["plain", "wait", "poison", "count", "hold"])
+    parser.add_argument("handler", choices=["plain", "wait", "look", "block", "poison", "count", "hold"])
     parser.add_argument("label")
     parser.add_argument("--log", required=True)
     parser.add_argument("--port", type=int, required=True)

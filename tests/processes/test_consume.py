@@ -304,6 +304,40 @@ async def test_when_the_database_goes_away_in_mid_transaction_the_message_is_ret
     assert len(attempts) >= 2
 
 
+# --- what was lost --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("handler", "said"), [("look", "gave-up"), ("block", "handled")])
+async def test_a_plain_function_that_was_stopped_past_its_lease_does_not_end_the_work_of_the_next(
+    crew: Crew, bus: rvq.Bus, tmp_path: Path, handler: str, said: str
+) -> None:
+    holds = [tmp_path / "first", tmp_path / "second"]
+    for hold in holds:
+        hold.touch()
+    stopped = crew.start(handler, hold=holds[0])
+    async with rvq.Sender("work", bus=bus, linger=PATIENCE_S) as sender:
+        await until(lambda: sender.tables)
+        await sender.send("job")
+        await until(lambda: len(crew.events("begun")) == 1)
+        stopped.send_signal(signal.SIGSTOP)
+        crew.start("look", hold=holds[1])
+        await until(lambda: len(crew.events("begun")) == 2)
+        if handler == "block":
+            holds[0].unlink()
+        stopped.send_signal(signal.SIGCONT)
+        await until(lambda: crew.events(said))
+        await sender.send("more")  # whoever has it: by then what the stopped one had to say was heard
+        holds[0].unlink(missing_ok=True)
+        await until(lambda: len(crew.events("begun")) == 3)
+        with pytest.raises(rvq.NotDelivered):
+            await sender.flush(2.0)
+        assert len(crew.events("gave-up")) == (handler == "look"), "the next one goes on"
+        holds[1].unlink()
+        await flushed(sender)
+        await crew.leave()
+    assert crew.handled() == Counter({"job": 1 + (handler == "block"), "more": 1})
+
+
 # --- due times ------------------------------------------------------------------------------------------------------
 
 

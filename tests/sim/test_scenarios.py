@@ -360,7 +360,7 @@ def test_sender_dies(seed: int, keyed: bool) -> None:
         assert last >= died_at + TIMINGS.orphan_for / SLOWEST - 1.0, "but they do go on"
     finished = {event.sequence for event in stage.finishes()}
     lost = sum(receiver.machine.stats.lost for receiver in stage.world.receivers)
-    assert lost and any("died: lost" in line for line in stage.world.story.lines), "what is lost is said"
+    assert lost and any("is gone: lost" in line for line in stage.world.story.lines), "what is lost is said"
     running = len(stage.world.receivers)
     assert lost <= stage.s.submitted - len(finished) + running, "and nothing that is done, but what was just at work"
 

@@ -318,6 +318,12 @@ def test_the_bytes_of_a_message_with_times_never_change() -> None:
     assert read_record(4, urgent.data).urgent
 
 
+def test_urgent_is_true_or_false() -> None:
+    odd: Any = "yes"
+    with pytest.raises(BadMessage, match="urgent='yes' is neither True nor False"):
+        make_record("x", urgent=odd)
+
+
 @pytest.mark.parametrize("odd", [{"key": "k"}, {"due_at": 5.0}])
 def test_a_message_that_has_its_place_already_cannot_be_urgent(odd: dict[str, Any]) -> None:
     with pytest.raises(BadMessage, match="urgent"):
