@@ -223,11 +223,12 @@ def programs(path: str) -> list[Any]:
     return [pytest.param(code, id=f"{path} {number}") for number, code in enumerate(blocks)]
 
 
-PAGES = ("README.md", "docs/work.md", "docs/ledger.md")
+PAGES = ("README.md", "docs/work.md", "docs/ledger.md", "docs/journal.md")
 
 
 def test_every_block_of_code_is_run() -> None:
-    assert {path: len(programs(path)) for path in PAGES} == {"README.md": 3, "docs/work.md": 7, "docs/ledger.md": 1}
+    counts = {"README.md": 3, "docs/work.md": 7, "docs/ledger.md": 1, "docs/journal.md": 1}
+    assert {path: len(programs(path)) for path in PAGES} == counts
     others = {path.relative_to(DOCS.parent).as_posix() for path in DOCS.glob("*.md")} - {*PAGES}
     assert not [path for path in others if programs(path)]
 
