@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from rvq.wire.stored import StoredKind, store
 
 from rvq.errors import JournalDamaged
 from rvq.journal import Entry, EntryKind, JournalReader, Storage, compare
@@ -12,6 +11,7 @@ from rvq.wire.batch import Batch, Stamped, encode_batch
 from rvq.wire.codec import read_data_header
 from rvq.wire.frames import label_tag
 from rvq.wire.records import make_records
+from rvq.wire.stored import StoredKind, store
 from tests.journal.samples import NOW, ROOT, disk, open_journal
 
 assert EntryKind.FRAME == StoredKind.FRAME and EntryKind.SHARE == StoredKind.SHARE
