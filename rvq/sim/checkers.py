@@ -24,9 +24,12 @@ from rvq.sim.history import (
     Finished,
     GivenUp,
     Owed,
+    Recording,
     Seen,
     Started,
+    Stored,
     Submitted,
+    Took,
 )
 from rvq.wire.records import shard_of
 
@@ -48,6 +51,8 @@ class Promise(Enum):
     TIME = "time"
     ATTEMPTS = "attempts"
     ACCOUNT = "account"
+    STORED = "stored"
+    TOLD = "told"
     BROKEN = "broken"
 
 
@@ -115,12 +120,14 @@ def judge(
     *,
     converged: bool = True,
     virtual_s: float = 0.0,
+    also: Iterable[Violation] = (),
 ) -> Verdict:
     """All checkers on one history, with what receivers counted, by name, and senders, by stream. Without `converged`,
-    what is not done yet is not lost."""
+    what is not done yet is not lost. also: what else was found."""
     violations = [violation for check in CHECKERS for violation in check(events) if converged or check is not lost]
     all_done = converged and not any(violation.promise is Promise.LOST for violation in violations)
     violations += account(events, accounts or {}, senders, converged=all_done)
+    violations += also
     violations.sort(key=lambda violation: violation.at)
     counts = {kind: sum(type(event) is kind for event in events) for kind in (Submitted, Started, Finished)}
     return Verdict(
@@ -139,7 +146,7 @@ def judge(
 
 def lost(events: Iterable[Event]) -> list[Violation]:
     """After all calmed down: every message of a sender that did not crash is done in each group that it is owed to, and
-    that was not given up since."""
+    that was not given up since. In a journal it is stored, whatever its time to live."""
     last: dict[int, int] = {}
     first: dict[int, dict[str, int]] = {}
     given_up: set[int] = set()
@@ -147,6 +154,7 @@ def lost(events: Iterable[Event]) -> list[Violation]:
     finished: set[Handled] = set()
     done: set[Handled] = set()
     may_expire: set[tuple[int, int]] = set()
+    journals: set[str] = set()
     end = 0.0
     for event in events:
         end = event.at
@@ -162,7 +170,9 @@ def lost(events: Iterable[Event]) -> list[Violation]:
                 given_up.add(event.stream)
             case Ended() if event.crashed and event.stream is not None:
                 crashed.add(event.stream)
-            case Finished() | Dead():
+            case Recording():
+                journals.add(event.group)
+            case Finished() | Dead() | Stored():
                 finished.add((event.stream, event.group, event.sequence))
             case Done():
                 done.add((event.stream, event.group, event.sequence))
@@ -173,9 +183,10 @@ def lost(events: Iterable[Event]) -> list[Violation]:
         if stream not in first and stream not in given_up:
             found.append(Violation(Promise.LOST, end, f"no group ever got stream {stream:x} ({final} messages)"))
         for group, begin in first.get(stream, {}).items():
-            owed = range(begin, final + 1)
-            unhandled = [q for q in owed if (stream, group, q) not in finished and (stream, q) not in may_expire]
-            handled = [q for q in owed if (stream, group, q) in finished and (stream, q) not in may_expire]
+            excused = set() if group in journals else may_expire
+            owed = [q for q in range(begin, final + 1) if (stream, q) not in excused]
+            unhandled = [q for q in owed if (stream, group, q) not in finished]
+            handled = [q for q in owed if (stream, group, q) in finished]
             unknown = [q for q in handled if (stream, group, q) not in done]
             if unhandled:
                 found.append(_lost(end, stream, group, unhandled, "never handled"))
@@ -196,7 +207,7 @@ def invented(events: Iterable[Event]) -> list[Violation]:
     for event in events:
         if type(event) is Submitted:
             submitted[event.stream, event.sequence] = event
-        elif type(event) is Started:
+        elif isinstance(event, (Started, Took)):
             origin = submitted.get((event.stream, event.sequence))
             if origin is None:
                 found.append(Violation(Promise.INVENTED, event.at, f"{_what(event)}: nobody submitted it"))
@@ -239,13 +250,13 @@ def _repeats(events: Iterable[Event]) -> list[_Repeat]:
     found = []
     for event in events:
         match event:
-            case Started():
+            case Started() | Took():
                 message = (event.stream, event.group, event.sequence)
                 before = attempts.setdefault(message, [])
                 found += [_repeat(event, attempt, done_at.get(message)) for attempt in before if _counts(attempt)]
                 before.append(attempt := _Attempt(event.receiver))
                 running[event.receiver, message] = attempt
-            case Finished() | Failed() | Dead():
+            case Finished() | Failed() | Dead() | Stored():
                 message = (event.stream, event.group, event.sequence)
                 ended = running.pop((event.receiver, message), None)
                 if ended is None and type(event) is Dead:
@@ -264,7 +275,7 @@ def _counts(attempt: _Attempt) -> bool:
     return attempt.state in ("finished", "still running")
 
 
-def _repeat(start: Started, earlier: _Attempt, done_at: float | None) -> _Repeat:
+def _repeat(start: Started | Took, earlier: _Attempt, done_at: float | None) -> _Repeat:
     """Is this second start explained by what its receiver could know?"""
     what = f"{_what(start)}, which {earlier.receiver} has {earlier.state}"
     if start.asked_at is None:
@@ -285,7 +296,7 @@ def two_owners(events: Iterable[Event]) -> list[Violation]:
     return [
         Violation(Promise.TWO_OWNERS, event.at, f"{_what(event)}, and {', '.join(event.rivals)} could too")
         for event in events
-        if type(event) is Started and event.rivals
+        if isinstance(event, (Started, Took)) and event.rivals
     ]
 
 
@@ -474,7 +485,9 @@ class _Books:
                     self._expiring.add((event.stream, event.sequence))
             case Started():
                 self._count(event, "emitted", is_news=True)
-            case Finished():
+            case Took():
+                self._count(event, "emitted", is_news=True)
+            case Finished() | Stored():
                 self._count(event, "acked", is_news=self._is_news(event))
                 self._settle(event)
             case Failed() if event.again:
@@ -494,19 +507,21 @@ class _Books:
             case Ended() if event.crashed and event.stream is not None:
                 self.crashed.add(event.stream)
 
-    def _count(self, event: Started | Finished | Failed | Dead, name: str, *, is_news: bool) -> None:
-        shard = self._shards.get((event.stream, event.sequence))
+    def _count(self, event: Started | Took | Finished | Stored | Failed | Dead, name: str, *, is_news: bool) -> None:
+        # Recorders take frames, and know no shards.
+        is_recorded = isinstance(event, (Took, Stored))
+        shard = None if is_recorded else self._shards.get((event.stream, event.sequence))
         self.most[event.receiver, name][shard] += 1
         if is_news:
             self.least[event.receiver, name][shard] += 1
 
-    def _is_news(self, event: Finished | Failed) -> bool:
+    def _is_news(self, event: Finished | Stored | Failed) -> bool:
         """Nobody can have done it before."""
         return (event.stream, event.group, event.sequence) not in self._settled and (
             (event.stream, event.sequence) not in self._expiring
         )
 
-    def _settle(self, event: Finished | Dead) -> None:
+    def _settle(self, event: Finished | Stored | Dead) -> None:
         self._settled.add((event.stream, event.group, event.sequence))
 
 
@@ -530,6 +545,24 @@ def seen(events: Iterable[Event]) -> list[Violation]:
     return found
 
 
+def stored(events: Iterable[Event]) -> list[Violation]:
+    """What is done in a journal was on a disk before."""
+    journals: set[str] = set()
+    safe: set[Handled] = set()
+    found = []
+    for event in events:
+        match event:
+            case Recording():
+                journals.add(event.group)
+            case Stored():
+                safe.add((event.stream, event.group, event.sequence))
+            case Done() if event.group in journals:
+                if (event.stream, event.group, event.sequence) not in safe:
+                    text = f"{event.stream:x}/{event.sequence} is done in {event.group}, and nobody has stored it"
+                    found.append(Violation(Promise.STORED, event.at, text))
+    return found
+
+
 def broken(events: Iterable[Event]) -> list[Violation]:
     """No machine raises, and the invariants of each hold."""
     return [
@@ -539,8 +572,9 @@ def broken(events: Iterable[Event]) -> list[Violation]:
     ]
 
 
-def _what(start: Started) -> str:
-    return f"{start.receiver} started {start.stream:x}/{start.sequence} ({start.group})"
+def _what(start: Started | Took) -> str:
+    word = "took" if type(start) is Took else "started"
+    return f"{start.receiver} {word} {start.stream:x}/{start.sequence} ({start.group})"
 
 
 CHECKERS: tuple[Callable[[Sequence[Event]], list[Violation]], ...] = (
@@ -553,5 +587,6 @@ CHECKERS: tuple[Callable[[Sequence[Event]], list[Violation]], ...] = (
     time,
     attempts,
     seen,
+    stored,
     broken,
 )
