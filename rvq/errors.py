@@ -62,5 +62,44 @@ class AlreadyDone(RvqError):
         )
 
 
+class JournalError(RvqError):
+    """The journal cannot be used as asked: not there, of another version or group, a full disk. `path` says where."""
+
+    def __init__(self, path: object, words: str) -> None:
+        self.path = str(path)
+        self.words = words
+        super().__init__(path, words)  # as they came, so that it can be sent from one process to another
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.words}"
+
+
+class JournalDamaged(JournalError):
+    """Bytes that were on disk and synced are not what was written. `path` and `position` say which."""
+
+    def __init__(self, path: object, position: int, words: str) -> None:
+        super().__init__(path, words)
+        self.position = position
+        self.args = (path, position, words)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: damaged at byte {self.position:,}: {self.words}. Nothing was changed: take the segment from"
+            " the other copy of the journal, or move it away and lose what it alone has"
+        )
+
+
+class JournalExpired(JournalError):
+    """A position in a journal at which there is nothing any more. `path` and `position` say which."""
+
+    def __init__(self, path: object, position: int, words: str) -> None:
+        super().__init__(path, words)
+        self.position = position
+        self.args = (path, position, words)
+
+    def __str__(self) -> str:
+        return f"{self.path}: nothing to read at byte {self.position:,}: {self.words}"
+
+
 class WireError(RvqError):
     """Bytes that are not a frame of this protocol. Counted and dropped by whoever reads a socket."""

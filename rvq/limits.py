@@ -100,7 +100,20 @@ REMEMBERED_MAX = 4096
 UNSENT_MESSAGES_MAX = 65_536
 """Messages that a sender holds before they have a sequence: nobody listens yet, or a window is full."""
 
+JOURNAL_ENTRY_BYTES_MAX = 32 * MIB
+"""One entry of the journal: the largest message, and as much again for what is around it."""
+
+JOURNAL_BLOCK_BYTES = MIB
+"""A block of the journal that has reached this takes no further entry. What one checksum stands for, and one read."""
+
+JOURNAL_BLOCK_BYTES_MAX = JOURNAL_BLOCK_BYTES + JOURNAL_ENTRY_BYTES_MAX + 4096
+"""A block that says that it is longer is not one: so a damaged length cannot make a reader fetch gigabytes."""
+
+JOURNAL_UNSYNCED_BYTES = 64 * MIB
+"""Written to the journal and not synced: kept in memory too, since a failed sync may lose it. Then it syncs unasked."""
+
 assert REPORT_RANGES_MAX <= REPORT_RUNS_MAX
 assert RECEIVED_BYTES >= 2 * RETAINED_BYTES, "a receiver must be able to hold a full window and still take repairs"
 assert FRAME_BYTES_LOOPBACK <= DATAGRAM_BYTES_MAX
+assert MESSAGE_BYTES_MAX < JOURNAL_ENTRY_BYTES_MAX
 assert UNKNOWN_FRAMES_MAX * FRAME_BYTES_LOOPBACK <= RECEIVED_BYTES

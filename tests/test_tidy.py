@@ -20,10 +20,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "wire": set(),
     "core": {"wire"},
     "transport": set(),
-    "journal": {"core", "wire"},
+    "journal": {"wire"},
     "ledger": set(),
     "aio": {"core", "wire", "transport", "journal", "ledger"},
-    "sim": {"core", "wire"},
+    "sim": {"core", "wire", "journal"},
     "spark": {"aio", "journal", "wire", ""},
     "web": {"aio", ""},
     "cli": {"aio", "transport", "sim", "journal", "spark", "web", ""},
@@ -140,6 +140,14 @@ def test_machines_know_no_sockets_clocks_tasks_or_global_randomness(path: Path) 
     assert not wrong, "machines take what they need as arguments"
 
 
+@pytest.mark.parametrize("path", sorted((PACKAGE / "journal").glob("*.py")), ids=module_name)
+def test_a_journal_knows_files_only_through_its_storage(path: Path) -> None:
+    world = WORLDLY - {"sys"} | {"fcntl", "io", "shutil", "mmap"}
+    found = {module for _, module, _ in imports_of(path) if module.split(".")[0] in world}
+    allowed_here = {"storage": {"os", "fcntl"}, "places": {"datetime"}, "writer": {"threading"}}
+    assert found <= allowed_here.get(path.stem, set())
+
+
 def is_worldly(module: str, name: str | None) -> bool:
     top = module.split(".")[0]
     if top == "random":
@@ -204,6 +212,11 @@ def test_every_folder_with_modules_is_a_package(path: Path) -> None:
         ("rvq.sim.world", "rvq.core.table", True),
         ("rvq.sim.world", "rvq.transport.udp", False),
         ("rvq.sim.world", "rvq.aio.driver", False),
+        ("rvq.sim.storage", "rvq.journal.storage", True),
+        ("rvq.journal.reader", "rvq.wire.codec", True),
+        ("rvq.journal.reader", "rvq.core.table", False),
+        ("rvq.journal.journal", "rvq.aio.driver", False),
+        ("rvq.aio.driver", "rvq.journal.journal", True),
         ("rvq.aio.driver", "rvq.transport.udp", True),
         ("rvq.aio.driver", "rvq.cli.send", False),
         ("rvq.transport.udp", "rvq.core.table", False),
