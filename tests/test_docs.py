@@ -8,12 +8,14 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import zlib
 from collections import Counter
 from contextlib import closing
 from dataclasses import fields
 from hashlib import blake2b
 from itertools import product
 from pathlib import Path
+from struct import Struct
 from typing import Any
 
 import pytest
@@ -23,6 +25,8 @@ from rvq.aio.consume import ATTEMPTS
 from rvq.bus import Bus
 from rvq.core.shards import deal, draft
 from rvq.core.stream import CLOCK_S_WARN
+from rvq.journal import Entry, EntryKind, Journal, layout
+from rvq.journal.index import MARK_EVERY_BYTES
 from rvq.wire import frames
 from rvq.wire.batch import Stamped, encode_batch, read_batch
 from rvq.wire.codec import DATA_HEADER, HEADER, SHAPES, decode_control, read_data_header
@@ -248,3 +252,105 @@ def test_the_page_on_work_says_what_the_code_does() -> None:
     assert f"`attempts` times in all ({ATTEMPTS} unless told)" in text
     assert f"when it is above {CLOCK_S_WARN} s" in text
     assert f"If {limits.RETAINED_BYTES // limits.MIB} MiB of them wait" in text
+
+
+# --- the journal --------------------------------------------------------------------------------------------------
+
+STRUCTURES = {
+    "Segment header, 1024 bytes, written once:": layout.SEGMENT,
+    "Watermark, 64 bytes, two of them:": layout.WATERMARK,
+    "Footer, 64 bytes:": layout.FOOTER,
+    "Block header, 64 bytes:": layout.BLOCK,
+    "Index header, 32 bytes:": layout.INDEX,
+    "Then marks, 32 bytes each, in order:": layout.MARK,
+}
+
+
+def printed_rows(heading: str) -> list[list[str]]:
+    """The cells of the first table behind a line of the page on the journal, without its head."""
+    table = page("journal.md").split(f"\n{heading}\n", 1)[1].lstrip("\n").split("\n\n", 1)[0]
+    return [[cell.strip().strip("`") for cell in row.strip("|").split("|")] for row in table.splitlines()[2:]]
+
+
+@pytest.mark.parametrize("heading", STRUCTURES)
+def test_the_structures_of_the_journal_are_as_printed(heading: str) -> None:
+    structure = STRUCTURES[heading]
+    at, expected = 0, []
+    for name, code in structure.fields:
+        expected.append([str(at), code, name])
+        at += Struct(f"<{code}").size
+    rows = printed_rows(heading)
+    assert [row[:3] for row in rows] == expected
+    assert at == structure.size == int(re.findall(r"(\d+) bytes", heading)[0])
+    if structure.magic:
+        assert rows[0][3] == structure.magic.decode()
+
+
+def test_every_structure_of_the_journal_is_printed() -> None:
+    assert set(STRUCTURES.values()) == {value for value in vars(layout).values() if isinstance(value, layout.Layout)}
+
+
+def test_the_columns_of_a_block_are_as_printed() -> None:
+    at, expected = 0, []
+    for name, code, width in layout.COLUMNS:
+        assert Struct(f"<{code}").size == width
+        expected.append([name, code, f"{at} *n*"])
+        at += width
+    [heading] = [line for line in page("journal.md").splitlines() if line.startswith("Body: for *n* entries seven")]
+    assert [row[:3] for row in printed_rows(heading)] == expected
+    assert (at, layout.PADDED_TO) == (24, 8)
+
+
+def test_the_numbers_of_the_journal_are_as_printed() -> None:
+    text = page("journal.md")
+    for kind in EntryKind:
+        assert f"| {kind.name} | {kind.value} |" in text
+    assert ", ".join(f"{state.value} {state.name.lower()}" for state in layout.State) in text
+    assert f"| {layout.SEGMENT.size} | watermark, of even serials |" in text
+    assert [layout.Watermark(layout.State.OPEN, serial, layout.Extent()).at for serial in (2, 1)] == [1024, 2048]
+    assert f"| {layout.HEADER_BYTES} | blocks, " in text
+    assert f"At most {limits.JOURNAL_BLOCK_BYTES_MAX:,}\n".replace("\n", " |") in text
+    assert f"about every {MARK_EVERY_BYTES:,} bytes" in text
+    assert f"at {limits.JOURNAL_UNSYNCED_BYTES // limits.MIB} MiB of it the commit syncs unasked" in text
+    assert f"| {layout.FORMAT}. Later versions keep" in text
+
+
+def test_a_journal_can_be_read_by_the_page_alone(tmp_path: Path) -> None:
+    """Written from docs/journal.md, with nothing of rvq.journal's reading side."""
+    with Journal.open(tmp_path, group="journal", recorder=0xAB, segment_bytes=4500) as journal:
+        for number in range(6):
+            journal.writer("a/b").add(Entry(1, 5, ("10.0.0.1", 7), 100.0 + number, 3, bytes([number]) * (100 + number)))
+            journal.writer("a/b").add(Entry(3, 0, None, 100.5 + number, 0, b"control"))
+            journal.commit(7200.0)
+        journal.close(7200.0)
+    found, row = [], 0
+    for path in sorted((tmp_path / "label=a%2Fb" / "part=1970010102").glob("00000000000000ab-*.rvqj")):
+        data, row = path.read_bytes(), 0
+        seed = int.from_bytes(data[1020:1024], "little")
+        assert (data[:8], data[8:12], zlib.crc32(data[:1020])) == (b"rvq jrnl", b"\1\0\0\0", seed)
+        marks = [Struct("<4sIQQQddQ4sI").unpack_from(data, at) for at in (1024, 2048)]
+        mark = max(marks, key=lambda fields: fields[2])
+        at, limit = 4096, mark[3]
+        while at < limit:
+            head = Struct("<4sIQQQddII4sI").unpack_from(data, at)
+            assert (head[0], head[2], head[3]) == (b"rvqB", at, row)
+            assert zlib.crc32(data[at : at + 60], seed) == head[10]
+            assert zlib.crc32(data[at + 64 : at + head[1]], seed) == head[8]
+            n, body, start = head[7], at + 64, 0
+            columns = Struct(f"<{n}d{n}I{n}I{n}I{n}H{n}B{n}B").unpack_from(data, body)
+            for e in range(n):
+                heard, end, rows, address, port, kind, flags = columns[e::n]
+                payload = data[body + 24 * n + start : body + 24 * n + end]
+                found.append((kind, flags, address, port, heard, rows, payload))
+                start = end
+            at, row = at + head[1], row + head[4]
+        assert (row, mark[1]) == (mark[4], 2)
+        assert data[at : at + 4] == b"rvqF" and len(data) == at + 64
+    assert found == [
+        fields
+        for n in range(6)
+        for fields in (
+            (1, 5, 0x0A000001, 7, 100.0 + n, 3, bytes([n]) * (100 + n)),
+            (3, 0, 0, 0, 100.5 + n, 0, b"control"),
+        )
+    ]
