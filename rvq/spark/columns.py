@@ -19,7 +19,7 @@ from pyspark.sql.types import (
 )
 
 from rvq.errors import SparkError
-from rvq.spark.options import HISTORY, ReadOptions
+from rvq.spark.options import MESSAGES, ReadOptions
 
 HEADERS_TYPE: Final = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
 
@@ -69,12 +69,12 @@ _ONLY_BY_NAME: Final = {"shard", "heard"}
 
 
 def columns_of(options: ReadOptions) -> dict[str, DataType]:
-    return HISTORY_COLUMNS if options.rows == HISTORY else MESSAGE_COLUMNS
+    return MESSAGE_COLUMNS if options.rows == MESSAGES else HISTORY_COLUMNS
 
 
 def default_schema(options: ReadOptions) -> StructType:
     """What a query has that does not ask for columns."""
-    if options.rows == HISTORY:
+    if options.rows != MESSAGES:
         return _schema(HISTORY_COLUMNS, HISTORY_COLUMNS)
     left_out = _ONLY_BY_NAME if options.include_headers else _ONLY_BY_NAME | {"headers"}
     return _schema(MESSAGE_COLUMNS, [name for name in MESSAGE_COLUMNS if name not in left_out])

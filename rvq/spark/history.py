@@ -16,7 +16,7 @@ from rvq.errors import WireError
 from rvq.journal import Block, EntryKind, JournalReader
 from rvq.spark.blocks import Messages, read_messages
 from rvq.spark.chains import Slice
-from rvq.spark.options import ReadOptions
+from rvq.spark.options import HISTORY, ReadOptions
 from rvq.spark.plain import as_json
 from rvq.spark.rows import Facts, as_times, groups_of, within
 from rvq.wire.codec import decode_control
@@ -39,7 +39,7 @@ def read_history(
     """The history of a slice."""
     facts = Facts(one, reader.group)
     for group in groups_of(reader.blocks(one.label, one.start, one.end)):
-        if any(block.header.rows for block in group):
+        if options.rows == HISTORY and any(block.header.rows for block in group):
             yield _data(within(read_messages(group), options), schema, facts)
         rows = [row for block in group for row in _said(block, options, facts)]
         if rows:

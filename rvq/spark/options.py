@@ -20,6 +20,8 @@ EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
 MESSAGES: Final = "messages"
 HISTORY: Final = "history"
+WORDS: Final = "words"
+"""The history without what is said of messages."""
 
 Ends = str | dict[str, Any]
 """`earliest`, `latest`, or offsets as a query's progress shows them."""
@@ -100,7 +102,7 @@ def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
         min_partitions=_count("minPartitions", given) or 1,
         fail_on_data_loss=_flag("failOnDataLoss", given, True),
         include_headers=_flag("includeHeaders", given, False),
-        rows=_choice("rows", given, (MESSAGES, HISTORY)),
+        rows=_choice("rows", given, (MESSAGES, HISTORY, WORDS)),
         checksums=_flag("checksums", given, True),
     )
 

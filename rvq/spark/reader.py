@@ -25,7 +25,7 @@ from rvq.spark import offsets as o
 from rvq.spark.chains import Chains, Slice
 from rvq.spark.history import read_history
 from rvq.spark.offsets import Json, Offsets, order
-from rvq.spark.options import HISTORY, LATEST, ReadOptions
+from rvq.spark.options import LATEST, MESSAGES, ReadOptions
 from rvq.spark.portions import next_end, tasks
 from rvq.spark.rows import read_rows
 
@@ -54,7 +54,7 @@ class Reading:
     def _read(self, task: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(task, Task)
         journal = self._journal()
-        read = read_history if self._options.rows == HISTORY else read_rows
+        read = read_rows if self._options.rows == MESSAGES else read_history
         for one in task.slices:
             yield from read(journal, self._options, one, self._schema)
 

@@ -54,7 +54,7 @@ def test_a_time_is_milliseconds_or_text_with_a_zone(text: str, seconds: float) -
         ({"path": "/j", "maxOffsetsPerTrigger": "0"}, True, "whole number from 1"),
         ({"path": "/j", "minPartitions": "few"}, False, "whole number from 1"),
         ({"path": "/j", "failOnDataLoss": "no"}, False, "neither true nor false"),
-        ({"path": "/j", "rows": "all"}, False, "not one of messages, history"),
+        ({"path": "/j", "rows": "all"}, False, "not one of messages, history, words"),
         ({"path": "/j", "topic": "a"}, False, "no option is called 'topic'"),
     ],
 )
