@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import MutableMapping
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
+from rvq.errors import SparkError
 from rvq.spark.columns import arrow_schema, check_schema, default_schema
 from rvq.spark.options import ReadOptions, read_options
 from rvq.spark.reader import BatchReader, StreamReader
+from rvq.spark.sink import BatchWriter, StreamWriter, write_options
 
 
 class RvqDataSource(DataSource):
@@ -39,3 +47,11 @@ class RvqDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         options = self._reading(streaming=True)
         return StreamReader(options, arrow_schema(check_schema(schema, options)))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        if overwrite:
+            raise SparkError("a label cannot be overwritten: write with .mode('append')")
+        return BatchWriter(write_options(dict(self.options.items()), streaming=False), schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        return StreamWriter(write_options(dict(self.options.items()), streaming=True), schema)

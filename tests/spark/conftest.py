@@ -58,7 +58,7 @@ def spark() -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     os.environ.update({name: text for name, text in environment().items() if os.environ.get(name) != text})
-    builder = SparkSession.builder.master("local[2]").appName("rvq tests")
+    builder = SparkSession.builder.master("local[2,3]").appName("rvq tests")
     for name, text in settings().items():
         builder = builder.config(name, text)
     session = builder.getOrCreate()
