@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "send": "send each TEXT, or each line of standard input, as one message, and wait until all are done",
     "listen": "print each message on a line of its own, or run a command for it",
     "dead": "see what was given up, send it again, or drop it: rvq dead ls LABEL",
+    "spark": "what a journal says, with Spark: audit, stats, compact, replay: rvq spark audit DIR",
     "demo": "watch a sender and three receivers on this machine: one joins, one is killed, and everything is counted",
     "doctor": "see whether this host can be on the bus, and what to change if not",
 }

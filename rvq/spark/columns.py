@@ -39,8 +39,9 @@ MESSAGE_COLUMNS: Final[dict[str, DataType]] = {
     "receiver": LongType(),
     "shard": IntegerType(),
     "heard": TimestampType(),
+    "type": StringType(),
 }
-"""What a message is as a row. `headers` come by default only with includeHeaders; `shard` and `heard` only by name."""
+"""What a message is as a row. `headers` come by default only with includeHeaders; the last three only by name."""
 
 HISTORY_COLUMNS: Final[dict[str, DataType]] = {
     "kind": StringType(),
@@ -65,7 +66,7 @@ HISTORY_COLUMNS: Final[dict[str, DataType]] = {
 }
 """What was said as a row: one for each frame of messages, each run of outcomes, and each word of control."""
 
-_ONLY_BY_NAME: Final = {"shard", "heard"}
+_ONLY_BY_NAME: Final = {"shard", "heard", "type"}
 
 
 def columns_of(options: ReadOptions) -> dict[str, DataType]:

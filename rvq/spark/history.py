@@ -139,7 +139,7 @@ def rows_of(frame: Control) -> list[Row]:
 
 
 def _group(entry: Any) -> dict[str, Any]:
-    names = ("group", "since", "at", "members", "draining", "silent", "gone", "shard_map", "moved")
+    names = ("group", "since", "at", "version", "members", "draining", "silent", "gone", "shard_map", "moved")
     return {name: getattr(entry, name) for name in names}
 
 

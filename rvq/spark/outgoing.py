@@ -1,12 +1,13 @@
 """Rows -> messages: which columns may be sent, and what becomes of their types. Owns the words for those that may not.
 
-`value` as text is sent as text, binary as bytes, everything else as an object; `key`, `topic`, `headers` and `id` are
-optional. Rows go through Arrow, since that is how Spark hands them over.
+`value` as text is sent as text, binary as bytes, everything else as an object; the other columns are optional. With a
+column `type`, as the source has it, bodies become again what they were. Rows come as Arrow, from Spark.
 """
 
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
@@ -27,8 +28,10 @@ from pyspark.sql.types import (
 )
 
 from rvq.errors import SparkError
+from rvq.spark.plain import JSON, TEXT
 
-COLUMNS: Final = ("value", "key", "topic", "headers", "id")
+COLUMNS: Final = ("value", "key", "topic", "headers", "id", "type")
+_TEXT: Final = (StringType,)
 ID_HEADER: Final = "id"
 """The header that carries the column `id`."""
 AGAIN_HEADER: Final = "again"
@@ -51,12 +54,12 @@ def check_schema(schema: StructType, topic: str | None) -> None:
     names = {field.name: field.dataType for field in schema.fields}
     for name in names:
         if name not in COLUMNS:
-            raise SparkError(f"column {name!r} cannot be sent: select value, and if need be key, topic, headers, id")
+            raise SparkError(f"column {name!r} cannot be sent: select value, and others of {', '.join(COLUMNS)}")
     if "value" not in names:
         raise SparkError("no column is called 'value': name what is to be sent so, with selectExpr('… AS value')")
     if "topic" not in names and not topic:
         raise SparkError("no label to send to: give .option('topic', label), or a column 'topic'")
-    for name, kinds in (("key", (StringType, BinaryType)), ("topic", (StringType,)), ("id", (StringType,))):
+    for name, kinds in (("key", (StringType, BinaryType)), ("topic", _TEXT), ("id", _TEXT), ("type", _TEXT)):
         if name in names and not isinstance(names[name], kinds):
             words = " or ".join(kind().simpleString() for kind in kinds)
             raise SparkError(f"column {name!r} is {names[name].simpleString()}, and must be {words}: cast it")
@@ -115,6 +118,8 @@ def unpack_messages(data: bytes) -> Iterator[Outgoing]:
         columns = {name: batch.column(name) for name in batch.schema.names}
         value = columns["value"]
         bodies = _objects(value)
+        if "type" in columns:
+            bodies = [_as_was(body, kind) for body, kind in zip(bodies, columns["type"].to_pylist(), strict=True)]
         count = batch.num_rows
         keys = columns["key"].to_pylist() if "key" in columns else [None] * count
         topics = columns["topic"].to_pylist() if "topic" in columns else [None] * count
@@ -131,6 +136,13 @@ def _objects(value: pa.Array) -> list[Any]:
     """As Python has them: maps are pairs in Arrow, and become dicts."""
     found: list[Any] = value.to_pylist(maps_as_pydicts="strict") if _has_maps(value.type) else value.to_pylist()
     return found
+
+
+def _as_was(body: Any, kind: str | None) -> Any:
+    """A body of the source, as it was sent."""
+    if isinstance(body, bytes) and kind == TEXT:
+        return body.decode()
+    return json.loads(body) if isinstance(body, (bytes, str)) and kind == JSON else body
 
 
 def _has_maps(kind: pa.DataType) -> bool:

@@ -11,6 +11,10 @@ from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any, Final
 
+BYTES: Final = "bytes"
+TEXT: Final = "text"
+JSON: Final = "json"
+
 _encode: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
@@ -18,6 +22,11 @@ def as_bytes(value: Any) -> bytes:
     if type(value) is bytes:
         return value
     return (value if isinstance(value, str) else as_json(value)).encode(errors="backslashreplace")
+
+
+def type_of(value: Any) -> str:
+    """What it was before it became bytes."""
+    return BYTES if isinstance(value, bytes) else TEXT if isinstance(value, str) else JSON
 
 
 def as_json(value: Any) -> str:

@@ -101,7 +101,7 @@ class Facts:
 
 
 def batch_of(messages: Messages, schema: pa.Schema, facts: Facts) -> pa.RecordBatch:
-    values = Values(messages) if {"key", "value", "headers"} & set(schema.names) else None
+    values = Values(messages) if {"key", "value", "headers", "type"} & set(schema.names) else None
     columns = [_COLUMNS[name](messages, values, facts) for name in schema.names]
     if not columns:
         return pa.RecordBatch.from_struct_array(pa.array([{}] * len(messages), pa.struct([])))
@@ -125,6 +125,7 @@ _COLUMNS: Final[dict[str, _Column]] = {
     "key": lambda m, values, facts: values.keys(),
     "value": lambda m, values, facts: values.bodies(),
     "headers": lambda m, values, facts: values.headers(),
+    "type": lambda m, values, facts: values.types(),
     "topic": lambda m, values, facts: pa.repeat(facts.label, len(m)),
     "partition": lambda m, values, facts: pa.repeat(pa.scalar(facts.partition, pa.int32()), len(m)),
     "offset": lambda m, values, facts: pa.array(m.ordinal + facts.base),

@@ -6,6 +6,7 @@ emitted to its handler, acked when that was done.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Final
@@ -14,6 +15,7 @@ import numpy as np
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
+from rvq.spark import history as h
 from rvq.spark.fates import ACKED, SETTLED, Bucket, Fate, Run, Sent
 from rvq.spark.segments import Array, GroupSegments
 from rvq.spark.streams import Known, Stream, each_bucket, known_streams, read_history
@@ -67,6 +69,19 @@ def in_windows(counted: DataFrame, by: Sequence[str]) -> DataFrame:
         f.col("percentiles")[0].alias("p50_ms"),
         f.col("percentiles")[1].alias("p99_ms"),
     )
+
+
+def switches(spark: SparkSession, path: str, **options: str) -> list[tuple[float, str]]:
+    """When a group's work was dealt anew, and to how many: (time, words)."""
+    stamps = read_history(spark, path, "words", **options).where(f"kind = '{h.STAMP}'")
+    found: dict[tuple[str, str, int], float] = {}
+    words: dict[tuple[str, str, int], str] = {}
+    for row in stamps.select("topic", "heard", "detail").orderBy("heard").collect():
+        for entry in json.loads(row.detail)["groups"]:
+            table = (row.topic, entry["group"], entry["version"][0])
+            found.setdefault(table, row.heard.timestamp())
+            words[table] = f"{row.topic}, group {entry['group']}: {len(entry['members'])} receivers"
+    return sorted((at, words[table]) for table, at in found.items())
 
 
 def count(

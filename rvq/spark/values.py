@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from rvq.spark.blocks import Array, Messages
-from rvq.spark.plain import as_bytes
+from rvq.spark.plain import BYTES, JSON, TEXT, as_bytes, type_of
 from rvq.wire.records import PACKED, RAW, Content, read_or_none
 
 _TEXT: Final = {0xD9: 2, 0xDA: 3, 0xDB: 5}
@@ -23,6 +23,9 @@ _BEFORE[0xA0:0xC0] = 1
 _BEFORE[list(_TEXT)] = list(_TEXT.values())
 
 HEADERS: Final = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
+
+
+_TYPES: Final = [BYTES, TEXT, JSON]
 
 
 class Values:
@@ -59,6 +62,13 @@ class Values:
         place[fast] = np.arange(len(fast))
         place[self._slow] = np.arange(len(self._slow)) + len(fast)
         return pa.concat_arrays([plain, slow]).take(pa.array(place))
+
+    def types(self) -> pa.Array:
+        """What each body was: bytes, text, or what became JSON."""
+        kinds = np.where(self._messages.kind == RAW, 0, 1)
+        for place, content in zip(self._slow.tolist(), self.contents, strict=True):
+            kinds[place] = 2 if content is None else _TYPES.index(type_of(content.body))
+        return pa.array(_TYPES).take(pa.array(kinds))
 
     def keys(self) -> pa.Array:
         return self._scattered(

@@ -56,6 +56,7 @@ def test_everything_that_is_known_of_a_message_is_in_its_row(tmp_path: Path) -> 
         "receiver": (5 << 32) + 9,
         "shard": shard_of("user-7"),
         "heard": datetime.fromtimestamp(NOW, UTC),
+        "type": "json",
     }
     assert second == first | {
         "key": None,
@@ -64,6 +65,7 @@ def test_everything_that_is_known_of_a_message_is_in_its_row(tmp_path: Path) -> 
         "headers": None,
         "sequence": 42,
         "shard": None,
+        "type": "bytes",
     }
 
 
