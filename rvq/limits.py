@@ -91,6 +91,18 @@ TRIED_MAX = 65_536
 GATES_MAX = 8
 """Segments of which one heartbeat says how far the shards are. If there are more, the next one tells of others."""
 
+RECORDERS_MAX = 16
+"""Recorders of one label whom a receiver tells what it did: each costs it a datagram with every report."""
+
+HANDLED_RUNS_MAX = 256
+"""Runs in one frame that tells recorders what was done: some 40 bytes each, so a lost one is no great hole."""
+
+HISTORY_BYTES = 8 * MIB
+"""Control frames that a recorder keeps until they are taken from it: minutes of a busy bus."""
+
+STORED_MESSAGES_MAX = 65_536
+"""Messages of one frame, or train, in a journal: more than fit a datagram, and their places fit 16 bits."""
+
 REPORT_LANES_MAX = 1024
 """Lanes in one report."""
 
@@ -114,6 +126,7 @@ JOURNAL_UNSYNCED_BYTES = 64 * MIB
 
 assert REPORT_RANGES_MAX <= REPORT_RUNS_MAX
 assert RECEIVED_BYTES >= 2 * RETAINED_BYTES, "a receiver must be able to hold a full window and still take repairs"
+assert DATAGRAM_BYTES_MAX <= STORED_MESSAGES_MAX, "even a train of empty messages has no more"
 assert FRAME_BYTES_LOOPBACK <= DATAGRAM_BYTES_MAX
 assert MESSAGE_BYTES_MAX < JOURNAL_ENTRY_BYTES_MAX
 assert UNKNOWN_FRAMES_MAX * FRAME_BYTES_LOOPBACK <= RECEIVED_BYTES

@@ -20,7 +20,7 @@ from rvq.spark.options import HISTORY, ReadOptions
 from rvq.spark.plain import as_json
 from rvq.spark.rows import Facts, as_times, groups_of, within
 from rvq.wire.codec import decode_control
-from rvq.wire.frames import Alive, Control, Goodbye, SenderAlive, SenderGoodbye, Stamp, TableFrame
+from rvq.wire.frames import Alive, Control, Goodbye, Handled, Outcome, SenderAlive, SenderGoodbye, Stamp, TableFrame
 
 Row = dict[str, Any]
 
@@ -135,7 +135,9 @@ def rows_of(frame: Control) -> list[Row]:
             }
             said = {"kind": TABLE, "receiver": frame.source, "group": frame.group}
             return [said | {"counter": frame.version.counter, "detail": as_json(table)}]
-    return _handled(frame)
+        case Handled():
+            return _handled(frame)
+    return []
 
 
 def _group(entry: Any) -> dict[str, Any]:
@@ -143,10 +145,8 @@ def _group(entry: Any) -> dict[str, Any]:
     return {name: getattr(entry, name) for name in names}
 
 
-def _handled(frame: Any) -> list[Row]:
+def _handled(frame: Handled) -> list[Row]:
     """What a receiver says that it did: a row for each run."""
-    if type(frame).__name__ != "Handled":
-        return []
     common = {
         "kind": HANDLED,
         "group": frame.group,
@@ -158,10 +158,6 @@ def _handled(frame: Any) -> list[Row]:
     return [
         common
         | {name: getattr(run, name) for name in names}
-        | {"outcome": run.outcome.name.lower() if hasattr(run.outcome, "name") else OUTCOMES[run.outcome]}
-        | {"timestamp": run.at}
+        | {"outcome": Outcome(run.outcome).name.lower(), "timestamp": run.at}
         for run in frame.runs
     ]
-
-
-OUTCOMES: Final = {1: "acked", 2: "dead", 3: "expired", 4: "retried", 5: "handed_over", 6: "unreadable"}

@@ -69,10 +69,8 @@ def _plots(rows: Rows, marks: Marks, window_s: float = 1.0) -> list[str]:
     for label, group in sorted({(row["label"], row["group"]) for row in rows if row["group"] is not None}):
         own = [row for row in rows if (row["label"], row["group"]) == (label, group)]
         by_receiver = {name: _sums(found, "acked") for name, found in _by_receiver(own)}
-        parts.append(
-            f"<h2>{escape(str(label))}, group {escape(str(group))}</h2><p class=note>Who acknowledged what part;"
-        )
-        parts.append(" dashed lines are switches to another table.</p>")
+        parts.append(f"<h2>{escape(str(label))}, group {escape(str(group))}</h2>")
+        parts.append("<p class=note>Who acknowledged what part; dashed lines are switches to another table.</p>")
         parts.append(shares(by_receiver, marks))
         latency = {
             words: [(_time(row), row[name]) for row in _worst(own, name)]

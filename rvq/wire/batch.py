@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from operator import sub
@@ -161,13 +161,13 @@ class Batch:
             (self._each,) = _length.unpack_from(datagram, table_at)
             used = _START + count * self._each
         else:
-            self._bounds = bounds = _read_shorts(datagram[table_at:])
+            self._bounds = bounds = read_shorts(datagram[table_at:])
             used = bounds[-1] if bounds[0] == _START else -1
         if used != end and not (flags & _PADDED and _START <= used < end):
             raise WireError("a batch that is cut or too long")
         self.shards: array[int] | None = None
         if flags & _KEYED:
-            self.shards = _read_shorts(datagram[end:table_at])
+            self.shards = read_shorts(datagram[end:table_at])
             if not _SHARDS.issuperset(self.shards):
                 raise WireError("a batch with shards that do not exist")
         self.datagram = datagram
@@ -184,6 +184,18 @@ class Batch:
     @property
     def has_urgent(self) -> bool:
         return bool(self.flags & HAS_URGENT)
+
+    def check(self) -> None:
+        """Raises WireError if any record ends before it begins: else that is found only for those that are read."""
+        bounds = self._bounds
+        if bounds is not None and list(bounds) != sorted(bounds):
+            raise WireError("a batch with bounds out of order")
+
+    def offsets(self) -> array[int]:
+        """Where each record begins in the datagram, and where the last one ends. Of a batch that was checked."""
+        if self._bounds is not None:
+            return array("i", self._bounds)
+        return even_offsets(_START, self._each, self.count)
 
     def slices(self, indices: Sequence[int]) -> Sequence[bytes]:
         """The records at these indices. Raises WireError if one ends before it begins, or all exceed the frame."""
@@ -237,11 +249,25 @@ class Batch:
         return [read_or_none(PACKED, data) for data in slices]
 
 
-def _read_shorts(data: bytes) -> array[int]:
+def write_shorts(numbers: Iterable[int]) -> bytes:
+    """Numbers of 16 bits, as in the tables of a frame."""
+    shorts = array("H", numbers)
+    if _SWAP:
+        shorts.byteswap()
+    return shorts.tobytes()
+
+
+def read_shorts(data: bytes) -> array[int]:
+    """The same from their bytes."""
     shorts = array("H", data)
     if _SWAP:
         shorts.byteswap()
     return shorts
+
+
+def even_offsets(start: int, each: int, count: int) -> array[int]:
+    """Where each of so many records of one length begins, and where the last one ends."""
+    return array("i", range(start, start + each * count + 1, each)) if each else array("i", [start]) * (count + 1)
 
 
 @lru_cache(maxsize=256)

@@ -70,12 +70,13 @@ def read_train(datagram: bytes, size: int) -> Train | None:
 class Train:
     """Consecutive batches. Reads like one batch without keys; `header` is that of all of them together."""
 
-    __slots__ = ("_counts", "_size", "count", "datagram", "first", "firsts", "header", "sent_at", "shards", "stamp")
+    __slots__ = ("_counts", "count", "datagram", "first", "firsts", "header", "sent_at", "shards", "size", "stamp")
 
     def __init__(
         self, datagram: bytes, size: int, firsts: Sequence[int], counts: Sequence[int], header: DataHeader
     ) -> None:
-        self._size = size
+        self.size = size
+        """Of each frame but the last."""
         self._counts = counts
         self.datagram = datagram
         self.header = header
@@ -97,7 +98,7 @@ class Train:
     def plain_bodies(self, indices: Sequence[int]) -> Sequence[Any] | None:
         """As of a batch. Raises WireError if any of the frames is not what its header says."""
         found = self._raw_bodies(indices) if isinstance(indices, range) and indices.step > 0 else []
-        for batch, own in self._batches(indices[len(found) :]) if len(found) < len(indices) else ():
+        for batch, own in self.batches(indices[len(found) :]) if len(found) < len(indices) else ():
             bodies = batch.plain_bodies(own)
             if bodies is None:
                 return None
@@ -106,14 +107,14 @@ class Train:
 
     def contents(self, indices: Sequence[int]) -> list[Content | None]:
         """As of a batch."""
-        return list(chain.from_iterable(batch.contents(own) for batch, own in self._batches(indices)))
+        return list(chain.from_iterable(batch.contents(own) for batch, own in self.batches(indices)))
 
-    def _batches(self, indices: Sequence[int]) -> list[tuple[Batch, Sequence[int]]]:
+    def batches(self, indices: Sequence[int]) -> list[tuple[Batch, Sequence[int]]]:
         """Each frame that has any of these, with their places in it. A stride of the train is one of each frame."""
         found: list[tuple[Batch, Sequence[int]]] = []
         stride = indices.step if isinstance(indices, range) and indices.step > 0 else 0
         below = 0
-        for frame, first, count in zip(split(self.datagram, self._size), self.firsts, self._counts, strict=True):
+        for frame, first, count in zip(split(self.datagram, self.size), self.firsts, self._counts, strict=True):
             before = first - self.first
             if stride:
                 start, below = below, _below(indices, before + count)
@@ -126,12 +127,12 @@ class Train:
 
     def frames_with(self, first: int, last: int) -> list[bytes]:
         """The frames that have any of these sequences."""
-        frames = zip(split(self.datagram, self._size), self.firsts, self._counts, strict=True)
+        frames = zip(split(self.datagram, self.size), self.firsts, self._counts, strict=True)
         return [frame for frame, begin, count in frames if begin <= last and begin + count > first]
 
     def _raw_bodies(self, indices: range) -> list[bytes]:
         """Those in the leading frames that are all alike: raw records of one length, so many in each of them."""
-        datagram, size, per_frame = self.datagram, self._size, self._counts[0]
+        datagram, size, per_frame = self.datagram, self.size, self._counts[0]
         flags, whole = datagram[5::size], len(datagram) // size
         alike = min(_leading(flags, flags[0]), _leading(self._counts, per_frame), whole)
         if flags[0] not in _RAW_AND_EVEN:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
-
 from rvq.journal import Entry
 from rvq.wire import frames
 from rvq.wire.frames import GroupStamp, GroupState, Member, SenderAlive, SenderGoodbye, Stamp, Version
@@ -16,8 +14,6 @@ from tests.spark.writing import NOW, STREAM, control_of, entry_of, frame, write
 A, B, C = 0xA, 0xB, 0xC
 RECORDER = 0xD
 GROUP = "default"
-
-needs_handled = pytest.mark.skipif(not hasattr(frames, "Handled"), reason="receivers do not tell recorders yet")
 
 
 class Story:
@@ -83,7 +79,7 @@ class Story:
         return write(folder, commits, label=self.label, recorder=recorder)
 
 
-def quiet(**what: str) -> Story:
+def quiet() -> Story:
     """Two receivers, a hundred messages, each done once."""
     story = Story().stamp(1, [A, B]).send(1, 60).send(61, 100).after(0.25)
     return story.handle(A, 0, 2, 100).handle(B, 1, 1, 99).alive(100, 100).goodbye()

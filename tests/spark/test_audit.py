@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rvq.spark.audit import Audit, audit
-from tests.spark.stories import GROUP, A, B, C, Story, needs_handled, quiet
+from tests.spark.stories import GROUP, A, B, C, Story, quiet
 from tests.spark.writing import STREAM
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-pytestmark = needs_handled
 
 
 def judged(spark: SparkSession, folder: Path, story: Story, **options: str) -> Audit:

@@ -17,10 +17,12 @@ from rvq.journal import Block, Entry, EntryKind, JournalReader
 from rvq.journal.blocks import encode_block, read_block_header
 from rvq.journal.layout import BLOCK
 from rvq.spark.blocks import Messages, ragged, read_messages
-from rvq.spark.stored import TRAIN
+from rvq.spark.stored import SHARE, TRAIN
 from rvq.wire.batch import read_batch
+from rvq.wire.codec import read_data_header
 from rvq.wire.frames import SenderGoodbye
 from rvq.wire.records import NO_SHARD, RAW, Records, make_record, make_records, read_record, shard_of
+from rvq.wire.stored import read_stored, store
 from tests.spark.writing import NOW, STREAM, control_of, entry_of, fragments_of, frame, train_of, write
 from tests.wire.samples import record_lists, shortly
 
@@ -91,6 +93,24 @@ def test_a_share_has_only_its_own_messages() -> None:
     assert messages.shard.tolist() == [NO_SHARD] * 3 + [8, NO_SHARD, 9]
     assert messages.frames.step.tolist() == [4, 0]
     assert messages.kind.tolist() == [RAW] * 6
+
+
+@shortly
+@given(record_lists, st.data())
+def test_what_recorders_store_is_read_as_they_read_it(records: list[Any], data: st.DataObject) -> None:
+    datagram = frame(Records.of(records), 41)
+    strides = st.builds(range, st.integers(0, len(records) - 1), st.just(len(records)), st.integers(1, 4))
+    some = st.sets(st.integers(0, len(records) - 1), min_size=1).map(sorted)
+    places = data.draw(st.none() | strides | some)
+    stored = store(read_data_header(datagram), read_batch(datagram), [datagram], places)
+    expected = read_stored(*stored)
+    kind = EntryKind.SHARE if stored.kind == SHARE else EntryKind.FRAME
+    entry = Entry(kind, stored.flags, None, NOW, expected.count, stored.payload)
+    messages = read_messages([block_of([entry])])
+    assert bodies_of(messages) == [content and content.body for content in expected.contents()]
+    assert messages.sequence.tolist() == list(expected.sequences)
+    shards = expected.columns().shards or [NO_SHARD] * expected.count
+    assert (messages.shard.tolist() if messages.shard is not None else [NO_SHARD] * len(messages)) == list(shards)
 
 
 def test_several_blocks_are_read_as_one(tmp_path: Path) -> None:

@@ -21,8 +21,11 @@ from rvq.wire.frames import (
     Goodbye,
     GroupStamp,
     GroupState,
+    Handled,
+    HandledRun,
     Member,
     Nak,
+    Outcome,
     SenderAlive,
     SenderGoodbye,
     Stamp,
@@ -69,6 +72,25 @@ def test_each_word_of_control_is_a_row(tmp_path: Path) -> None:
     assert (joined["receiver"], joined["group"], joined["sender"]) == (7, "default", None)
     assert (table["counter"], json.loads(table["detail"])["members"]) == (3, [[7, 1], [9, 2]])
     assert (left["receiver"], goodbye["sender"]) == (7, STREAM)
+
+
+def test_each_run_of_outcomes_is_a_row() -> None:
+    runs = (HandledRun(Outcome.ACKED, 3, 0, 2, 10, NOW), HandledRun(Outcome.DEAD, 3, 0, 12, 12, NOW + 1))
+    first, second = rows_of(Handled(7, "work", "default", STREAM, 5, runs))
+    assert first == {
+        "kind": "handled",
+        "group": "default",
+        "sender": STREAM,
+        "receiver": 7,
+        "counter": 5,
+        "stamp": 3,
+        "slot": 0,
+        "first": 2,
+        "last": 10,
+        "outcome": "acked",
+        "timestamp": NOW,
+    }
+    assert (second["outcome"], second["first"], second["timestamp"]) == ("dead", 12, NOW + 1)
 
 
 def test_a_frame_is_one_row_that_says_which_messages_it_has(tmp_path: Path) -> None:

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rvq.spark.stats import stats
-from tests.spark.stories import GROUP, A, B, Story, needs_handled
+from tests.spark.stories import GROUP, A, B, Story
 from tests.spark.writing import NOW
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-pytestmark = needs_handled
 
 
 @pytest.fixture(scope="module")

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 from rvq.spark import streams
 from rvq.spark.fates import Run, Sent
 from rvq.spark.streams import Stream, each_bucket, known_streams, read_history
-from tests.spark.stories import GROUP, A, B, Story, needs_handled, quiet
+from tests.spark.stories import GROUP, A, B, Story, quiet
 from tests.spark.writing import NOW, STREAM
 
 if TYPE_CHECKING:
     import pytest
     from pyspark.sql import SparkSession
-
-pytestmark = needs_handled
 
 
 def tell(stream: Stream, number: int, sent: list[Sent], runs: list[Run]) -> list[tuple[Any, ...]]:
