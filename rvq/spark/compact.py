@@ -48,7 +48,7 @@ def compact(
         messages.dropDuplicates(["topic", "sender", "sequence"])
         .withColumn("label", f.col("topic"))
         .withColumn("date", f.to_date("timestamp"))
-        .withColumn("shards", f.coalesce(named, f.lit(NO_KEY)))
+        .withColumn("shards", f.when(f.col("shard").isNull(), NO_KEY).otherwise(named))
         .drop("topic")
     )
     progress("writing")
