@@ -9,12 +9,12 @@ from typing import Any
 
 from rvq.journal import Entry, EntryKind, Journal
 from rvq.limits import FRAME_MESSAGES_MAX
-from rvq.spark.stored import FRAGMENTS, TRAIN
 from rvq.wire.batch import Stamped, encode_batch, encode_even_batches
 from rvq.wire.codec import encode_control, read_data_header
 from rvq.wire.fragments import encode_fragments
 from rvq.wire.frames import Control, label_tag
 from rvq.wire.records import Record, Records, make_records
+from rvq.wire.stored import StoredKind
 
 NOW = 1_790_000_000.0
 """A second in the middle of an hour, long after the wall clocks of those who read this."""
@@ -38,13 +38,15 @@ def entry_of(datagram: bytes, heard_at: float = NOW) -> Entry:
 def train_of(bodies: Sequence[bytes], first: int, per_frame: int, size: int, **what: Any) -> Entry:
     frames = encode_even_batches(at(first, **what), make_records(list(bodies)), per_frame, size)
     payload = size.to_bytes(2, "big") + b"".join(frames)
-    return Entry(EntryKind.FRAME, TRAIN, None, NOW, len(bodies), payload)
+    return Entry(EntryKind.FRAME, StoredKind.TRAIN, None, NOW, len(bodies), payload)
 
 
 def fragments_of(record: Record, first: int, frame_bytes: int = 1500, **what: Any) -> Entry:
     parts = encode_fragments(at(first, **what), record, frame_bytes)
     sizes = b"".join(len(part).to_bytes(2, "big") for part in parts)
-    return Entry(EntryKind.FRAME, FRAGMENTS, None, NOW, 1, Struct(">I").pack(len(parts)) + sizes + b"".join(parts))
+    return Entry(
+        EntryKind.FRAME, StoredKind.FRAGMENTS, None, NOW, 1, Struct(">I").pack(len(parts)) + sizes + b"".join(parts)
+    )
 
 
 def control_of(said: Control, heard_at: float = NOW, label: str = "work") -> Entry:
