@@ -178,6 +178,10 @@ def test_an_abandoned_segment_ends_where_the_next_one_says() -> None:
     journal.commit(NOW)
     reader = reader_of(storage)
     assert numbers(reader, reader.head("work")[CHAIN]) == [0, 1, 2, 3]
+    name = reader.segments("work")[0]
+    with reader.segment("work", name) as segment:
+        storage.flip(segment.path, segment.head.watermark.at + 20)  # its watermark is now the one before
+    assert numbers(reader, reader.head("work")[CHAIN]) == [0, 1, 2, 3]
 
 
 def test_a_segment_that_is_gone_is_an_error_of_its_own() -> None:

@@ -19,9 +19,9 @@ CHAIN = f"{1:016x}"
 BLOCK_BYTES = 112
 
 
-def left_open(numbers: range, unsynced: int = 0) -> MemoryStorage:
+def left_open(numbers: range, unsynced: int = 0, seed: int = 1) -> MemoryStorage:
     """A disk on which a recorder died, with so many entries written and not synced."""
-    storage = disk()
+    storage = disk(seed)
     journal = write(storage, numbers)
     for number in range(unsynced):
         journal.writer("work").add(entry(100 + number))
@@ -129,8 +129,9 @@ def test_a_segment_that_never_got_its_name_is_removed() -> None:
     assert storage.list(PATH.parent) == [PATH.name, f"{PATH.name}.idx", "x.rvqj.new"]
 
 
-def test_a_disk_that_refuses_is_one_sentence_and_the_next_try_goes_on() -> None:
-    storage = left_open(range(3), unsynced=1)
+@pytest.mark.parametrize("seed", range(40))
+def test_a_disk_that_refuses_is_one_sentence_and_the_next_try_goes_on(seed: int) -> None:
+    storage = left_open(range(3), unsynced=1, seed=seed)
     storage.failing = lambda what, _path: what == "sync"
     with pytest.raises(JournalError, match=r"cannot be recovered \(Input/output error\): make room"):
         recover(storage, ROOT)

@@ -124,7 +124,7 @@ def test_a_header_that_was_not_synced_never_gets_its_name() -> None:
 
 
 def test_one_watermark_is_always_whole_whatever_a_failed_sync_and_a_crash_do() -> None:
-    for seed in range(200):
+    for seed in range(1500):
         storage = disk(seed)
         segment = made(storage)
         for number in range(seed % 3):
