@@ -103,7 +103,7 @@ def _before(messages: Messages) -> Array:
     first = view[start]
     skip = _BEFORE[first]
     # Only if the length that stands there is that of the rest: else let msgpack say what is wrong.
-    told = np.full(len(packed), -1, np.int64)
+    told = np.full(len(packed), -9, np.int64)  # with what stands before it, no size at all
     for width in (1, 2, 3, 5):
         here = np.flatnonzero((skip == width) & (size >= width))
         if width == 1:

@@ -56,6 +56,15 @@ def test_batches_keep_their_limits_and_reach_the_end(place: Place, rows: float, 
     assert min(taken) > 0
 
 
+def test_recorders_with_much_to_say_share_a_batch(place: Place, tmp_path: Path) -> None:
+    write_bodies(tmp_path, [b"%0100d" % n for n in range(5000)], per_frame=20, per_commit=1, recorder=3)
+    options = read_options({"path": str(tmp_path)}, streaming=True)
+    start, place.tail = head(place.reader, options), tail(place.reader, options)
+    end = place.step(start, 1000)
+    rows = [place.rows({chain: at}, {chain: end[chain]}) for chain, at in start.items()]
+    assert rows == [400, 200, 400]
+
+
 def test_what_one_recorder_leaves_over_another_gets(place: Place) -> None:
     end = place.step(place.head, 1000)
     assert place.rows(place.head, end) > 900

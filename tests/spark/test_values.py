@@ -53,8 +53,9 @@ def test_bytes_are_taken_where_they_lie() -> None:
     assert bodies.buffers()[2].size > 56, "the frame itself, and not a copy"
 
 
-def test_a_record_that_cannot_be_read_is_null() -> None:
-    damaged = make_record("text")._replace(data=b"\xc1")
+@pytest.mark.parametrize("data", [b"\xc1", b"\xa1ab", b"\xa3ab", b"\xd9\x01ab", b"\xdb\0\0\0", b""])
+def test_a_record_that_cannot_be_read_is_null(data: bytes) -> None:
+    damaged = make_record("text")._replace(data=data)
     found = values_of(Records.of([damaged, make_record("fine")]))
     assert found.bodies().to_pylist() == [None, b"fine"]
     assert found.keys().to_pylist() == [None, None]
