@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
+from rvq.sim import World
+from rvq.sim.history import Finished
 from rvq.spark.audit import Audit, audit
+from tests.spark.simulated import record
 from tests.spark.stories import GROUP, A, B, C, Story, quiet
 from tests.spark.writing import STREAM
 
@@ -100,3 +106,41 @@ def test_another_label_is_left_alone(spark: SparkSession, tmp_path: Path) -> Non
     quiet().write(tmp_path)
     assert audit(spark, str(tmp_path), subscribe="work").good
     assert not audit(spark, str(tmp_path)).good
+
+
+def a_world(keys: int, befalls: str) -> World:
+    world = World(7)
+    for _ in range(2):
+        world.recorder("work", sync_s=0.02)
+    world.run(until=0.5)
+    world.sender("work", messages=240, rate=80.0, burst=4, keys=keys)
+    for _ in range(3):
+        world.receiver("work")
+    world.run(until=1.5)
+    if befalls == "one dies":
+        world.receivers[0].crash()
+    elif befalls == "one joins and one leaves":
+        world.receiver("work")
+        world.receivers[0].leave()
+    elif befalls == "a recorder dies":
+        world.recorders[0].crash()
+    world.heal()
+    assert world.settle()
+    world.run(until=world.now + 1.0)
+    return world
+
+
+@pytest.mark.parametrize(
+    ("keys", "befalls"), [(8, "one dies"), (0, "one joins and one leaves"), (0, "a recorder dies")]
+)
+def test_an_audit_of_a_world_says_what_happened_in_it(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: int, befalls: str
+) -> None:
+    world = record(tmp_path, monkeypatch, lambda: a_world(keys, befalls))
+    result = audit(spark, str(tmp_path))
+    finished = Counter((e.stream, e.sequence) for e in world.history if type(e) is Finished)
+    # Recorders were there first: what was sent before any receiver was is the journal's alone.
+    assert (result.counts["recorded"], result.counts["done"]) == (240, len(finished)), result.summary()
+    assert not result.counts["lost"] + result.counts["unrecorded"] + result.counts["open"], result.summary()
+    twice = {(f.sender, n) for f in result.findings if f.verdict == "done twice" for n in range(f.first, f.last + 1)}
+    assert twice <= {message for message, count in finished.items() if count > 1}
