@@ -1,6 +1,8 @@
 # Every target does its own set-up: a virtual environment in .venv, made again when pyproject.toml changes.
 
 SEEDS ?= 200
+# What is installed beside rvq itself: `make test EXTRAS=dev,spark` runs the tests of Spark as well, which are large.
+EXTRAS ?= dev
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -53,5 +55,5 @@ $(READY): pyproject.toml
 	@echo "setting up $(VENV) with $(PYTHON)"
 	@"$(PYTHON)" -m venv --clear $(VENV) || { \
 		echo "$(PYTHON) could not make a virtual environment (Debian, Ubuntu: apt install python3-venv)" >&2; exit 1; }
-	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS)]'
 	@touch $@

@@ -13,6 +13,7 @@ from bench.group import death, join, loss, memory, once, record, stop, tables
 from bench.group.fleet import Trouble
 from bench.micro import acks, codec, instructions, lanes, stride
 from bench.peers import compare, growth, hosts
+from bench.spark import rows
 
 BENCHES = [
     Bench("once", "nothing lost, repeated or invented", once.run),
@@ -27,6 +28,7 @@ BENCHES = [
     Bench("hosts", "rvq across hosts beside rvq on loopback (network namespaces)", hosts.run),
     Bench("growth", "more receivers, more senders: rate, processor time, control traffic", growth.run),
     Bench("tables", "tables in the simulator: 100 join at once, 1,000 members", tables.run),
+    Bench("spark", "Spark reads a journal, beside Parquet in the same run", rows.run),
     Bench("codec", "single steps: packing, frames, reading", codec.run),
     Bench("stride", "single steps: what a receiver does not touch costs nothing", stride.run),
     Bench("lanes", "single steps: who owns what", lanes.run),

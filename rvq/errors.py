@@ -105,5 +105,9 @@ class JournalExpired(JournalError):
         return f"{self.path}: nothing to read at byte {self.position:,}: {self.words}"
 
 
+class SparkError(RvqError, ValueError):
+    """Spark cannot be used as asked: a wrong option, column or offset, a journal that is not there, no Java."""
+
+
 class WireError(RvqError):
     """Bytes that are not a frame of this protocol. Counted and dropped by whoever reads a socket."""

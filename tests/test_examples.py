@@ -13,6 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from rvq.bus import Bus
+from tests.spark.conftest import WHY_NOT
+from tests.spark.listening import Listening
+from tests.spark.writing import NOW, write_bodies
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 PATIENCE_S = 40
 
@@ -114,6 +119,27 @@ def test_reminders_come_when_they_are_due(programs: Programs) -> None:
     reminders = [line for line in said if line.startswith("reminder: ")]
     assert reminders == [f"reminder: {what}" for what in ("the house is on fire", "tea is ready", "the meeting begins")]
     assert len(said) == 5, "nothing early, and not what was over"
+
+
+@pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+@pytest.mark.timeout(300)
+def test_readings_come_back_averaged_and_with_their_rooms(programs: Programs, port: int, tmp_path: Path) -> None:
+    readings = [{"sensor": f"s{n % 3 + 1}", "celsius": 20.0 + n % 3 + n % 2} for n in range(60)]
+    for n, first in enumerate((1, 61)):
+        # A minute later the first window is over.
+        write_bodies(
+            tmp_path / "journal", readings, label="readings", first=first, recorder=n + 1, sent_at=NOW + 60 * n
+        )
+    with Listening(Bus(port=port), "climate") as listening:
+        program = programs.start("readings.py", str(tmp_path / "journal"), str(tmp_path / "checkpoint"))
+        said, complained = program.communicate(timeout=200)
+    assert program.returncode == 0, complained
+    assert said == "all that was there is done\n"
+    told = {body["sensor"]: body for body in listening.bodies}
+    start = {"readings": 20, "from": "2026-09-21T14:13:20"}
+    assert told["s1"] == {"sensor": "s1", "room": "kitchen", "celsius": 20.5} | start
+    assert told["s3"] == {"sensor": "s3", "room": "cellar", "celsius": 22.5} | start
+    assert len(listening.bodies) == 3
 
 
 def test_every_example_is_run() -> None:

@@ -30,6 +30,7 @@ COMMANDS: Final = {
     "record": "write labels to disk as they come, to be read and replayed: rvq record DIR --label work",
     "replay": "send what was recorded once more, to all or into one group: rvq replay DIR --label work",
     "journal": "see what is recorded, check it, compare two copies, delete what is old: rvq journal ls DIR",
+    "spark": "what a journal says, with Spark: audit, stats, compact, replay: rvq spark audit DIR",
     "demo": "watch a sender and three receivers on this machine: one joins, one is killed, and everything is counted",
     "doctor": "see whether this host can be on the bus, and what to change if not",
 }

@@ -1,0 +1,1 @@
+"""What Spark reads of a journal, beside what it reads of the same rows in Parquet."""
