@@ -28,6 +28,7 @@ from rvq.wire.batch import Stamped, encode_batch, read_batch
 from rvq.wire.codec import DATA_HEADER, HEADER, SHAPES, decode_control, read_data_header
 from rvq.wire.frames import DataFlag, FrameType, MissingParts, Nak
 from rvq.wire.records import Attribute, Content, Kind, Records, make_record, make_records
+from rvq.wire.stored import SHARE_HEADER, STRIDE, ShareFlag, StoredKind
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -101,6 +102,7 @@ def test_every_control_frame_has_its_row(kind: int) -> None:
         frames.LaneProgress,
         frames.LaneAnswer,
         frames.Tried,
+        frames.HandledRun,
         frames.StreamReport,
         frames.Heard,
         frames.MissingParts,
@@ -119,18 +121,24 @@ def test_the_printed_structs_are_those_in_use() -> None:
     text = page("protocol.md")
     assert f'`struct.Struct("{HEADER.format}")`' in text
     assert f'`struct.Struct("{DATA_HEADER.format}")`' in text
+    assert f'`struct.Struct("{SHARE_HEADER.format}")`' in text
+    assert f'`struct.Struct("{STRIDE.format}")`' in text
 
 
 def test_the_printed_bounds_are_those_in_use() -> None:
     text = page("protocol.md")
     assert f"`count` messages (1 to {limits.FRAME_MESSAGES_MAX:,})" in text
     assert f"and {limits.FLIGHT_COST_BYTES:,} for each of them" in text
+    assert f"at most {limits.HANDLED_RUNS_MAX}: of the lane" in text
+    assert f"tells it what it does (HANDLED); at most {limits.RECORDERS_MAX} of them" in text
+    assert f"`count` messages are here, 1 to {limits.STORED_MESSAGES_MAX:,}" in text
 
 
 def test_flags_kinds_and_attributes_are_as_printed() -> None:
     text = page("protocol.md")
-    for number in (*DataFlag, *Kind):
+    for number in (*DataFlag, *Kind, *frames.Outcome, *StoredKind):
         assert f"| {number.name} | {number.value} |" in text
+    assert f"and STRIDE ({ShareFlag.STRIDE.value})" in text
     for attribute, name in zip(Attribute, ("key", "headers", "due at", "time to live"), strict=True):
         assert f"| {name} | {attribute.value} |" in text
 

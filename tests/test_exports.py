@@ -58,6 +58,7 @@ COUNTERS = {
     "bad_frames",
     "handed_over",
     "lost",
+    "unrecorded",
 }
 
 FACTS = {

@@ -13,7 +13,7 @@ from itertools import takewhile
 from typing import NamedTuple, Protocol
 
 from rvq.core.lease import Lease
-from rvq.core.runs import DoneRuns
+from rvq.core.runs import DoneRuns, runs_of
 from rvq.core.stamps import Segment
 from rvq.core.stats import Counts
 from rvq.core.table import index_of
@@ -423,6 +423,13 @@ class Piece:
 
     def is_finished(self, place: int) -> bool:
         return place < self.finished or place in self.extras
+
+    def unfinished(self, start: int, stop: int) -> list[tuple[int, int]]:
+        """Runs of places from `start` up to and without `stop` that are not done."""
+        start = max(start, self.finished)
+        if not self.extras:
+            return [(start, stop)] if start < stop else []
+        return runs_of(place for place in range(start, stop) if place not in self.extras)
 
     def covered(self) -> list[int]:
         """Runs of sequences (first, last, first, last, ...) in which everything of the lane is done."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import partial
 from random import Random
 
 from rvq import limits
@@ -15,15 +16,16 @@ from rvq.core.lanes import Piece
 from rvq.core.lease import Beats
 from rvq.core.machine import Address, Route, Wall
 from rvq.core.membership import Membership
+from rvq.core.recorders import Recorders
 from rvq.core.stats import Stats
 from rvq.core.stream import Stream
 from rvq.core.table import Table, TableView, index_of
-from rvq.core.work import Handed
+from rvq.core.work import Handed, Work
 from rvq.errors import BusError, WireError
 from rvq.message import Message, Settler
 from rvq.names import check_group, check_label
 from rvq.timings import Timings
-from rvq.wire.codec import decode_control, peek, read_data_header
+from rvq.wire.codec import decode_control, encode_control, peek, read_data_header
 from rvq.wire.frames import (
     Alive,
     AskStamps,
@@ -32,6 +34,8 @@ from rvq.wire.frames import (
     DataHeader,
     FrameType,
     Goodbye,
+    Handled,
+    HandledRun,
     Nak,
     Progress,
     SenderAlive,
@@ -58,6 +62,9 @@ def _has_no_urgent(stream: Stream) -> bool:
 class ReceiverMachine(End):
     """One receiver of one label in one group."""
 
+    is_recorder = False
+    work_kind: type[Work] = Work
+
     def __init__(
         self,
         label: str,
@@ -83,6 +90,7 @@ class ReceiverMachine(End):
         self.events: list[str] = []
         self.leaving = False
         self.membership = Membership(id, weight, timings, now)
+        self.recorders = Recorders(timings.expiry)
         self.streams: dict[int, Stream] = {}
         self._timings, self._random = timings, random
         self._receive_bytes = receive_bytes
@@ -93,6 +101,8 @@ class ReceiverMachine(End):
         self._beats = Beats()
         self._ended_streams: dict[int, bool] = {}
         """Streams that are no longer followed: True if they said goodbye, False if they were forgotten."""
+        self._told = 0
+        """How many frames recorders were sent."""
         self._handing_back = False
         self._held = 0
         """Bytes of frames that are kept, at most: counted up with each datagram, and anew with each heartbeat."""
@@ -125,12 +135,7 @@ class ReceiverMachine(End):
         taken: list[Message] = []
         if self._handing_back:
             return taken
-        streams = list(self.streams.values())
-        if len(streams) > 1:
-            turn = self._turn % len(streams)
-            streams = streams[turn:] + streams[:turn]
-            streams.sort(key=_has_no_urgent)
-        for stream in streams:
+        for stream in self._in_turn():
             if stream.work.ready and stream.lease.holds(now):
                 taken += stream.work.take(now, max - len(taken), handed)
                 if stream.work.spoilt:
@@ -144,13 +149,22 @@ class ReceiverMachine(End):
                     self._note_progress(now, stream)
                 if len(taken) >= max:
                     break
-        self._turn += 1
         return taken
+
+    def _in_turn(self) -> list[Stream]:
+        """The streams in the order in which they are asked this time. Those with urgent messages come first."""
+        streams = list(self.streams.values())
+        if len(streams) > 1:
+            turn = self._turn % len(streams)
+            streams = streams[turn:] + streams[:turn]
+            streams.sort(key=_has_no_urgent)
+        self._turn += 1
+        return streams
 
     def acknowledge(self, now: float, message: Message) -> None:
         """A message is done."""
         stream = self._stream_of(message)
-        if stream is not None and stream.work.acknowledge(message):
+        if stream is not None and stream.work.acknowledge(now, message):
             self._note_progress(now, stream)
 
     def acknowledge_handed(self, now: float, handed: Iterable[Handed]) -> None:
@@ -180,7 +194,7 @@ class ReceiverMachine(End):
 
     def _acknowledge_run(self, now: float, piece: Piece | None, start: int, stop: int) -> None:
         stream = self.streams.get(piece.stream) if piece is not None else None
-        if piece is not None and stream is not None and stream.work.acknowledge_run(piece, start, stop):
+        if piece is not None and stream is not None and stream.work.acknowledge_run(now, piece, start, stop):
             self._note_progress(now, stream)
 
     def retry(self, now: float, message: Message, delay: float = 0.0) -> None:
@@ -199,7 +213,7 @@ class ReceiverMachine(End):
     def reject(self, now: float, message: Message, reason: str = "") -> bool:
         """A message will never be handled. For its sender that is done. False if it was done with before."""
         stream = self._stream_of(message)
-        if stream is None or not stream.work.reject(message):
+        if stream is None or not stream.work.reject(now, message):
             return False
         self.events.append(f"rejected {message.id}{f': {reason}' if reason else ''}")
         self._note_progress(now, stream)
@@ -270,6 +284,7 @@ class ReceiverMachine(End):
     def say_goodbye(self) -> None:
         """Leave now. Whoever inherits need not wait."""
         if not self.left:
+            self._tell_recorders(False)
             self._say_goodbye(Goodbye(self.id, self.label, self.group))
 
     @property
@@ -290,7 +305,7 @@ class ReceiverMachine(End):
             if datagram[4:5] <= _DATA_MAX:
                 self._on_data(now, read_data_header(datagram), datagram)
             elif peek(datagram)[1] == self._tag:
-                self._on_control(now, decode_control(datagram), source)
+                self._on_control_datagram(now, datagram, source)
         except WireError:
             self.stats.bad_frames += 1
 
@@ -329,12 +344,18 @@ class ReceiverMachine(End):
         if deadline < self._deadline:
             self._at_latest(deadline)
 
+    def _on_control_datagram(self, now: float, datagram: bytes, source: Address) -> None:
+        self._on_control(now, decode_control(datagram), source)
+
     def _on_control(self, now: float, frame: Control, source: Address) -> None:
         match frame:
             case SenderAlive() if frame.label == self.label:
                 self._on_sender_alive(now, frame, source)
-            case Alive() if (frame.label, frame.group) == (self.label, self.group) and frame.source != self.id:
-                self._on_alive(now, frame, source)
+            case Alive() if frame.label == self.label and frame.source != self.id:
+                if frame.recorder:
+                    self._on_recorder(now, frame, source)
+                if frame.group == self.group:
+                    self._on_alive(now, frame, source)
             case Stamp() if frame.source in self.streams:
                 for entry in frame.groups:
                     if entry.group == self.group:
@@ -348,9 +369,12 @@ class ReceiverMachine(End):
                 self._on_table(now, frame)
             case SenderGoodbye():
                 self._end_stream(frame.source, goodbye=True)
-            case Goodbye() if (frame.label, frame.group) == (self.label, self.group):
-                self.membership.goodbye(now, frame.source)
-                self._at_latest(self.membership.next_deadline())
+            case Goodbye() if frame.label == self.label:
+                self.recorders.forget(frame.source)
+                self._tell_recorders(len(self.recorders) > 0)
+                if frame.group == self.group:
+                    self.membership.goodbye(now, frame.source)
+                    self._at_latest(self.membership.next_deadline())
             case AskTable() if frame.group == self.group and self.membership.table is not None:
                 self._say(source, self._table_frame(self.membership.table))
             case Nak() if frame.stream in self.streams and frame.source != self.id:
@@ -390,11 +414,14 @@ class ReceiverMachine(End):
             settler=self._settler,
             wall=self.wall,
             tracked=self._tracked,
+            work_kind=self.work_kind,
             was_forgotten=id in self._ended_streams,
             now=now,
         )
         if self.leaving:
             stream.leave()
+        if self.recorders:
+            self._tell_recorders(True)
         self._share_window()
         return stream
 
@@ -420,6 +447,24 @@ class ReceiverMachine(End):
             if stream is not None and heard.silent:
                 stream.consider_orphaned(now, self.membership.peers)
         self._at_latest(self.membership.next_write())
+
+    # --- recorders ------------------------------------------------------------------------------------------------
+
+    def _on_recorder(self, now: float, frame: Alive, source: Address) -> None:
+        """Somebody keeps a journal: from now on it is told what is done here."""
+        self.recorders.hear(now, frame.source, source)
+        self._tell_recorders(True)
+
+    def _tell_recorders(self, tell: bool) -> None:
+        """Are they told? If not any more, then at least what was noted until now."""
+        for stream in self.streams.values():
+            if (stream.work.outcomes is not None) != tell:
+                stream.tell_recorders(partial(self._say_handled, stream.id) if tell else None)
+
+    def _say_handled(self, stream: int, runs: tuple[HandledRun, ...]) -> None:
+        self._told += 1
+        handled = encode_control(Handled(self.id, self.label, self.group, stream, self._told, runs), self._tag)
+        self._out += [(address, handled) for address in self.recorders.addresses]
 
     def _on_table(self, now: float, frame: TableFrame) -> None:
         if self.membership.offer(now, Table(frame.version, frame.members, frame.draining, frame.shard_map)):
@@ -497,6 +542,7 @@ class ReceiverMachine(End):
         nap = self._naps.slept(now)
         if nap:
             self.membership.forgive(nap)
+            self.recorders.forgive(nap)
             for stream in self.streams.values():
                 stream.heard_at += nap
 
@@ -509,6 +555,9 @@ class ReceiverMachine(End):
     def _beat(self, now: float) -> None:
         """I am alive."""
         first = self._beats.counter == 0
+        if self.recorders:
+            self.recorders.expire(now)
+            self._tell_recorders(len(self.recorders) > 0)
         if self._hands_over and now >= self._beaten_at + self._timings.heartbeat / 2:
             for stream in self.streams.values():
                 stream.consider_handing_over(now, self.membership.peers)
@@ -529,6 +578,7 @@ class ReceiverMachine(End):
                 version=self.membership.version,
                 heard=tuple(stream.heard(now) for stream in streams),
                 reports=tuple(stream.report(full=True) for stream in streams),
+                recorder=self.is_recorder,
             ),
         )
         for stream in streams:
@@ -545,6 +595,8 @@ class ReceiverMachine(End):
 
     def check_invariants(self) -> None:
         self.membership.check_invariants()
+        self.recorders.check_invariants()
+        assert self.recorders or all(stream.work.outcomes is None for stream in self.streams.values())
         self._beats.check_invariants()
         for stream in self.streams.values():
             stream.check_invariants()

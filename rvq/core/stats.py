@@ -47,6 +47,8 @@ class Stats:
     lost: int = 0
     """Receiver: messages given up because their sender died. Sender: of groups to which nobody came back. Tap: those
     that it did not see: missing for too long, or it was too slow."""
+    unrecorded: int = 0
+    """Recorder: control frames that were history, and for which there was no room."""
     lanes: dict[int, Counts] = field(default_factory=dict)
     """Receiver: by the slot that messages belong to."""
     shards: dict[int, Counts] = field(default_factory=dict)

@@ -19,6 +19,7 @@ from rvq.core.lanes import Lane, Part, heir_may_ask_at, ownership
 from rvq.core.lease import Beats, Lease
 from rvq.core.machine import Address, Wall
 from rvq.core.membership import Peer
+from rvq.core.outcomes import Outcomes, Tell
 from rvq.core.repair import ASK_S_FIRST
 from rvq.core.runs import DoneRuns
 from rvq.core.stamps import Segment, StampLog
@@ -112,6 +113,7 @@ class Stream:
         tracked: bool,
         was_forgotten: bool,
         now: float,
+        work_kind: type[Work] = Work,
     ) -> None:
         self.id, self.label, self.group, self.me = id, label, group, me
         self.address = address
@@ -119,7 +121,7 @@ class Stream:
         self.log = StampLog(group)
         self.lease = Lease(timings)
         self.holding = Holding(random, stats)
-        self.work = Work(stats, wall, me, tracked=tracked)
+        self.work = work_kind(stats, wall, me, tracked=tracked)
         self._wall = wall
         self._clocks_differ_since = math.inf
         self._told_of_clocks = False
@@ -453,8 +455,15 @@ class Stream:
 
     def end(self) -> None:
         """The stream is over: nothing of it is anyone's any more."""
+        self.tell_recorders(None)
         for lane in self.lanes.values():
             lane.lose()
+
+    def tell_recorders(self, tell: Tell | None) -> None:
+        """They are told from now on what is settled here; with None, only what was settled until now."""
+        if self.work.outcomes is not None:
+            self.work.outcomes.flush()
+        self.work.outcomes = Outcomes(tell) if tell is not None else None
 
     def drop_copies(self) -> None:
         """Memory is short: drop frames in which nothing is left for me to start."""
@@ -653,6 +662,8 @@ class Stream:
 
     def reported(self, now: float) -> None:
         """My progress was sent."""
+        if self.work.outcomes is not None:
+            self.work.outcomes.flush()
         self.work.reported = {lane: None for lane in self.work.reported if lane.changed}
         self.intake.reported = self.intake.taken
         self._reported_at = now
@@ -710,7 +721,7 @@ class Stream:
             fence = self.work.middle(lane)
             if fence is not None and to is not None:
                 self._patience.renew()
-                self.work.cut(lane, fence)
+                self.work.cut(now, lane, fence)
                 self._hand_over = HandOver(
                     self.me, self.id, self.group, lane.stamp, lane.slot, fence, to, self.log.complete_to
                 )

@@ -14,13 +14,15 @@ from rvq.core.holding import HeldFrame
 from rvq.core.lanes import Lane, Piece
 from rvq.core.machine import Wall
 from rvq.core.order import Gate, KeyOrder
+from rvq.core.outcomes import Outcomes
+from rvq.core.runs import runs_of
 from rvq.core.schedule import Schedule
 from rvq.core.stamps import Segment
 from rvq.core.stats import Counts, Stats
 from rvq.errors import WireError
 from rvq.message import Message, RichMessage, make_messages
 from rvq.wire.batch import HAS_URGENT, own_stride
-from rvq.wire.frames import FrameType, Tried
+from rvq.wire.frames import FrameType, Outcome, Tried
 from rvq.wire.records import NO_SHARD, Content, shard_of
 
 Handed = tuple[Piece, int, int] | Message
@@ -53,6 +55,8 @@ class Work:
         """Everything up to here is done in the group, by whomever."""
         self.reported: dict[Lane, None] = {}
         """Lanes with progress that was not reported yet."""
+        self.outcomes: Outcomes | None = None
+        """What was settled here, for recorders. None while there are none: then nothing is noted."""
         self.spoilt: list[HeldFrame] = []
         """Frames that turned out to be unreadable: they must be asked for again."""
         self.tried: dict[int, Tried] = {}
@@ -199,14 +203,17 @@ class Work:
             keep -= left
         return None
 
-    def cut(self, lane: Lane, fence: int) -> None:
+    def cut(self, now: float, lane: Lane, fence: int) -> None:
         """Nothing from here on is started: it is another's."""
         lane.fence = fence
         given = 0
         for piece in [piece for piece in lane.pieces.values() if piece.last >= fence]:
             kept = sum(piece.first + place < fence for place in piece.places)
             assert piece.untouched <= kept, "what is given away was never started"
-            given += sum(not lane.done.covers(piece.first + place) for place in piece.places[kept:])
+            free = [n for n in range(kept, len(piece.places)) if not lane.done.covers(piece.sequence_of(n))]
+            given += len(free)
+            for begin, end in runs_of(free):
+                self._note(now, Outcome.HANDED_OVER, piece, begin, end)
             if self._loaded is not None and self._loaded.piece is piece:
                 self._loaded = None
             if kept:
@@ -360,7 +367,8 @@ class Work:
                 continue
             if content is None:
                 self._stats.bad_frames += 1
-                self.finish(piece, place, place + 1)
+                if self.finish(piece, place, place + 1):
+                    self._note(now, Outcome.UNREADABLE, piece, place, place + 1)
                 continue
             message = self._message(content, piece, place)
             if self._was_done(message):
@@ -458,6 +466,7 @@ class Work:
         if self._settle(message):
             self._stats.expired += 1
             self._count(message, "expired")
+            self._note_one(now, Outcome.EXPIRED, message)
         return True
 
     def _was_done(self, message: Message) -> bool:
@@ -471,28 +480,34 @@ class Work:
 
     # --- outcomes -------------------------------------------------------------------------------------------------
 
-    def acknowledge(self, message: Message) -> bool:
+    def acknowledge(self, now: float, message: Message) -> bool:
         """It is done. False if that was known, or if it is to be handed out again."""
         news = message not in self._retrying and self._settle(message)
         if news:
             self._stats.acked += 1
             self._count(message, "acked")
+            if self.outcomes is not None:
+                self._note_one(now, Outcome.ACKED, message)
         return news
 
-    def acknowledge_run(self, piece: Piece, start: int, stop: int) -> int:
+    def acknowledge_run(self, now: float, piece: Piece, start: int, stop: int) -> int:
         """These places of a piece, which have no keys, are done. How many of them were news."""
+        if self.outcomes is not None:
+            for begin, end in piece.unfinished(start, stop):
+                self._note(now, Outcome.ACKED, piece, begin, end)
         news = self.finish(piece, start, stop)
         self._stats.acked += news
         piece.lane.counts.acked += news
         piece.lane.in_hand = max(0, piece.lane.in_hand - news)
         return news
 
-    def reject(self, message: Message) -> bool:
+    def reject(self, now: float, message: Message) -> bool:
         """It will never be handled: for its sender that is done. False if it was done with before."""
         news = message not in self._retrying and self._settle(message)
         if news:
             self._stats.dead += 1
             self._count(message, "dead")
+            self._note_one(now, Outcome.DEAD, message)
         return news
 
     def retry(self, now: float, message: Message, delay: float) -> None:
@@ -506,6 +521,7 @@ class Work:
         piece.set_tries(message.place, message.attempt)
         self._stats.retried += 1
         self._count(message, "retried")
+        self._note_one(now, Outcome.RETRIED, message)
         self._schedule.retry_at(now + delay, message)
 
     def give_back(self, message: Message) -> None:
@@ -609,6 +625,14 @@ class Work:
         _add_one(lane.counts, what)
         if message.key is not None:
             _add_one(self._stats.shard(shard_of(message.key)), what)
+
+    def _note_one(self, now: float, outcome: Outcome, message: Message) -> None:
+        self._note(now, outcome, _piece(message), message.place, message.place + 1)
+
+    def _note(self, now: float, outcome: Outcome, piece: Piece, start: int, stop: int) -> None:
+        """Settled here, by our own hand: what is only learned to be done is not noted."""
+        if self.outcomes is not None:
+            self.outcomes.note(self._wall.read(now), outcome, piece, start, stop)
 
     def check_invariants(self) -> None:
         self._order.check_invariants()

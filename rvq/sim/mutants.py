@@ -260,7 +260,7 @@ class KeysDoNotWait(MutantReceiver):
 class CarelessWork(Work):
     """Goes on with what it gives away until it learns that it is another's."""
 
-    def cut(self, lane: Lane, fence: int) -> None:
+    def cut(self, now: float, lane: Lane, fence: int) -> None:
         lane.fence = fence
 
     def add(self, lane: Lane, frame: HeldFrame) -> None:

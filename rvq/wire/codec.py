@@ -101,6 +101,12 @@ def _seconds(value: Any) -> float:
     return float(value)
 
 
+def _outcome(value: Any) -> int:
+    if type(value) is not int or not f.Outcome.ACKED <= value <= f.Outcome.UNREADABLE:
+        raise WireError(f"not an outcome: {type(value).__name__}")
+    return value
+
+
 def _weight(value: Any) -> int:
     if type(value) is not int or not 1 <= value <= limits.WEIGHT_MAX:
         raise WireError(f"not a weight: {type(value).__name__}")
@@ -212,6 +218,13 @@ def _stamp(value: Any) -> list[Any]:
     return fields
 
 
+def _handled_run(value: Any) -> f.HandledRun:
+    run = _handled_run_fields(value)
+    if run.first > run.last:
+        raise WireError("a run that ends before it begins")
+    return run
+
+
 _member_list = _many(_one(f.Member, _uint, _weight), limits.MEMBERS_MAX)
 _ids = _many(_uint, limits.MEMBERS_MAX)
 _version = _one(f.Version, _uint, _uint)
@@ -234,6 +247,8 @@ _stamp_fields = _row(_name, _uint, _uint, _flag, _many(_group_stamp, limits.GROU
 _table_fields = _row(_name, _name, _version, _members, _ids, _shard_map)
 _heard = _many(_one(f.Heard, _uint, _uint, _uint, _flag, _flag), limits.STREAMS_MAX)
 _echoes = _many(_one(f.Echo, _uint, _uint), limits.MEMBERS_MAX)
+_handled_run_fields = _one(f.HandledRun, _outcome, _uint, _uint, _uint, _uint, _seconds)
+_handled_runs = _many(_handled_run, limits.HANDLED_RUNS_MAX)
 _parts = _many(_one(f.MissingParts, _uint, _many(_uint, LIST_MAX)), limits.NAK_RANGES_MAX)
 
 Shape = tuple[type[Any], Reader[list[Any]]]
@@ -247,7 +262,10 @@ SHAPES: Final[dict[int, Shape]] = {
     f.FrameType.PROGRESS: (f.Progress, _row(_uint, _answers, _tried)),
     f.FrameType.SENDER_GOODBYE: (f.SenderGoodbye, _row(_name)),
     f.FrameType.ASK_TABLE: (f.AskTable, _row(_name, _version)),
-    f.FrameType.ALIVE: (f.Alive, _row(_name, _name, _weight, _uint, _flag, _flag, _uint, _version, _heard, _reports)),
+    f.FrameType.ALIVE: (
+        f.Alive,
+        _row(_name, _name, _weight, _uint, _flag, _flag, _uint, _version, _heard, _reports, _flag),
+    ),
     f.FrameType.TABLE: (f.TableFrame, _table),
     f.FrameType.REPORT: (f.Report, _row(_report)),
     f.FrameType.NAK: (f.Nak, _row(_uint, _runs(limits.NAK_RANGES_MAX), _parts)),
@@ -255,6 +273,7 @@ SHAPES: Final[dict[int, Shape]] = {
     f.FrameType.ASK_PROGRESS: (f.AskProgress, _row(_uint, _name, _uint, _questions)),
     f.FrameType.GOODBYE: (f.Goodbye, _row(_name, _name)),
     f.FrameType.HAND_OVER: (f.HandOver, _row(_uint, _name, _uint, _uint, _uint, _uint, _uint)),
+    f.FrameType.HANDLED: (f.Handled, _row(_name, _name, _uint, _uint, _handled_runs)),
 }
 """Each control frame's class and the reader of its body: the fields after `source`, in their order."""
 

@@ -38,6 +38,7 @@ class FrameType(IntEnum):
     ASK_PROGRESS = 37
     GOODBYE = 38
     HAND_OVER = 39
+    HANDLED = 40
 
 
 class DataFlag(IntFlag):
@@ -55,6 +56,23 @@ class DataFlag(IntFlag):
     """There may be bytes without meaning between the last record and the tables: frames of a train have one size."""
     URGENT = 32
     """At least one record is urgent."""
+
+
+class Outcome(IntEnum):
+    """What became of messages at one receiver, as it tells recorders."""
+
+    ACKED = 1
+    """Acknowledged: handled to the end."""
+    DEAD = 2
+    """Rejected for good."""
+    EXPIRED = 3
+    """Dropped, because their time to live was over."""
+    RETRIED = 4
+    """Failed, and to be handed out again; once for each time."""
+    HANDED_OVER = 5
+    """Given to another before they were started."""
+    UNREADABLE = 6
+    """Dropped, because their records are not what they should be."""
 
 
 class Version(NamedTuple):
@@ -182,6 +200,20 @@ class Tried(NamedTuple):
     first_owner: int
 
 
+class HandledRun(NamedTuple):
+    """What became of the messages of one lane from `first` to `last`, both of which are among them: all of these, and
+    at that receiver. Messages of other lanes that stand between them are not meant."""
+
+    outcome: int
+    stamp: StampNumber
+    slot: int
+    first: Sequence
+    last: Sequence
+    at: float
+    """When the first of them was, by the receiver's wall clock: seconds since 1970. The others were within about a ms,
+    unless there was too much to tell."""
+
+
 class StreamReport(NamedTuple):
     """What one receiver says of one stream."""
 
@@ -288,6 +320,8 @@ class Alive:
     """The newest table that it belongs to."""
     heard: tuple[Heard, ...]
     reports: tuple[StreamReport, ...]
+    recorder: bool = False
+    """It keeps a journal, and wants to be told what receivers of all groups do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,6 +401,19 @@ class HandOver:
     """The newest stamp that it knew: if it has lost the lane since, and has it again, this no longer counts."""
 
 
+@dataclass(frozen=True, slots=True)
+class Handled:
+    """What a receiver did, told to recorders only: with none there, nobody says this."""
+
+    source: int
+    label: str
+    group: str
+    stream: int
+    counter: int
+    """Of these frames of this receiver, one by one: who misses one sees that it does."""
+    runs: tuple[HandledRun, ...]
+
+
 Control = (
     SenderAlive
     | Stamp
@@ -381,6 +428,7 @@ Control = (
     | AskProgress
     | Goodbye
     | HandOver
+    | Handled
 )
 
 

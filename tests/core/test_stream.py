@@ -475,7 +475,7 @@ def test_progress_is_reported_at_once_and_then_every_20_ms_at_most(bench: Bench)
     bench.take_in(bench.frame(*range(1, 9)))
     taken = bench.stream.work.take(bench.now, 9)
     for message in taken:
-        bench.stream.work.acknowledge(message)
+        bench.stream.work.acknowledge(0.0, message)
         bench.stream.note_progress(bench.now)
         bench.run(bench.now + 0.005)
     reports = bench.all(Report)
@@ -510,7 +510,7 @@ def test_every_half_window_is_reported(bench: Bench) -> None:
 def test_a_full_report_tells_all_open_lanes_and_nothing_of_what_the_sender_knows(bench: Bench) -> None:
     bench.take_in(bench.frame(*range(1, 9)))
     for message in bench.stream.work.take(bench.now, 2):
-        bench.stream.work.acknowledge(message)
+        bench.stream.work.acknowledge(0.0, message)
     bench.stream.send_report(0.0)
     assert bench.stream.report(full=False).lanes == ()
     assert bench.stream.report(full=True).lanes == (LaneProgress(1, 0, 5, ()),)
@@ -744,7 +744,7 @@ def test_having_called_a_stream_orphaned_it_says_so_for_as_long_as_one_may_rely_
 def test_what_a_dead_sender_left_undone_is_reported_lost_by_id(bench: Bench) -> None:
     bench.take_in(bench.frame(*range(1, 41)))
     (first, *_) = bench.stream.work.take(bench.now, 5)
-    bench.stream.work.acknowledge(first)
+    bench.stream.work.acknowledge(0.0, first)
     bench.run(T.orphan_for + 0.1)
     assert bench.stream.given_up
     assert bench.stats.lost == 19
@@ -769,7 +769,7 @@ def test_one_that_leaves_stays_until_its_stamp_is_over_its_work_done_and_confirm
     bench.hear(bench.stamper.switch(3, GROUP, Version(2, 5), members, (5,), (), ()))
     assert not bench.stream.is_left(0.0), "there is work"
     (message,) = bench.stream.work.take(bench.now, 9)
-    bench.stream.work.acknowledge(message)
+    bench.stream.work.acknowledge(0.0, message)
     assert not bench.stream.is_left(0.0), "the sender does not know yet"
     bench.stream.note_progress(0.0)
     bench.run(0.05)
@@ -789,7 +789,7 @@ def test_one_that_hands_back_waits_until_the_sender_knows_what_was_done(bench: B
     _, middle, _ = bench.stream.work.take(bench.now, 9)
     bench.stream.leave()
     assert bench.stream.is_confirmed(0.0)
-    bench.stream.work.acknowledge(middle)
+    bench.stream.work.acknowledge(0.0, middle)
     assert not bench.stream.is_confirmed(0.0)
     bench.stream.leave()
     bench.run(0.0)
@@ -889,7 +889,7 @@ def test_reports_fit_a_datagram_however_many_lanes_have_holes() -> None:
     taken = sorted(bench.stream.work.take(bench.now, 6_400), key=lambda message: message.sequence)
     for number, message in enumerate(taken):
         if number // limits.WEIGHT_MAX % 2:
-            bench.stream.work.acknowledge(message)
+            bench.stream.work.acknowledge(0.0, message)
     bench.stream.shared_by = 3
     known: dict[LaneKey, DoneRuns] = {}
     for turn in range(80):
@@ -1072,7 +1072,7 @@ def test_its_load_is_what_is_in_hand_and_what_can_be_started() -> None:
     taken = bench.stream.work.take(0.0, 3)
     assert bench.stream.load(0.0) == 12
     for message in taken:
-        bench.stream.work.acknowledge(message)
+        bench.stream.work.acknowledge(0.0, message)
     assert bench.stream.load(0.0) == 9
     assert bench.stream.load(5.0) == 1, "without a lease nothing is in line"
     bench.stamp(6)

@@ -127,12 +127,12 @@ def test_what_is_acknowledged_is_reported_as_done(work: Work) -> None:
     work.add(lane, frame(1, range(5)))
     first, second, third, *_ = work.take(0.0, 9)
     assert not work.reported
-    assert work.acknowledge(first)
-    assert work.acknowledge(third)
+    assert work.acknowledge(0.0, first)
+    assert work.acknowledge(0.0, third)
     assert list(work.reported) == [lane]
     assert lane.progress() == LaneProgress(1, 0, 1, (3, 3))
-    assert not work.acknowledge(first), "that was known"
-    work.acknowledge(second)
+    assert not work.acknowledge(0.0, first), "that was known"
+    work.acknowledge(0.0, second)
     assert lane.progress() == LaneProgress(1, 0, 3, ())
     work.check_invariants()
 
@@ -141,7 +141,7 @@ def test_a_frame_is_let_go_when_all_of_it_that_is_ours_is_done(work: Work) -> No
     lane = lane_of(0, 2)
     work.add(lane, frame(1, range(6)))
     for message in work.take(0.0, 9):
-        work.acknowledge(message)
+        work.acknowledge(0.0, message)
     assert (lane.pieces, lane.done.floor) == ({}, 6)
 
 
@@ -161,7 +161,7 @@ def test_a_frame_that_comes_again_is_handed_out_once(work: Work) -> None:
     work.add(lane, frame(1, "ab"))
     assert bodies(taken) == ["a", "b"]
     for message in taken:
-        work.acknowledge(message)
+        work.acknowledge(0.0, message)
     work.add(lane, frame(1, "ab"))
     assert not work.take(0.0, 9)
 
@@ -207,7 +207,7 @@ def test_one_unreadable_message_of_a_frame_is_counted_and_passed_over(work: Work
     assert sequences(taken) == [1, 3]
     assert stats.bad_frames == 1
     for message in taken:
-        work.acknowledge(message)
+        work.acknowledge(0.0, message)
     assert lane.done.floor == 3
 
 
@@ -250,7 +250,7 @@ def test_of_several_retries_the_one_that_is_due_first_comes_first(work: Work) ->
 def test_what_is_done_is_not_retried(work: Work, stats: Stats) -> None:
     work.add(lane_of(), frame(1, "ab"))
     a, _ = work.take(0.0, 9)
-    work.acknowledge(a)
+    work.acknowledge(0.0, a)
     work.retry(0.0, a, 0.0)
     work.wake(1.0)
     assert (work.take(0.0, 9), stats.retried) == ([], 0)
@@ -270,11 +270,11 @@ def test_after_a_retry_an_acknowledgement_changes_nothing(work: Work, stats: Sta
     work.add(lane_of(), frame(1, "ab"))
     a, _ = work.take(0.0, 9)
     work.retry(0.0, a, 0.0)
-    assert not work.acknowledge(a) and not work.reject(a)
+    assert not work.acknowledge(0.0, a) and not work.reject(0.0, a)
     work.wake(1.0)
     assert bodies(work.take(0.0, 9)) == ["a"]
     assert (stats.acked, stats.dead) == (0, 0)
-    assert work.acknowledge(a), "by now it was tried again"
+    assert work.acknowledge(0.0, a), "by now it was tried again"
 
 
 def test_one_that_was_taken_and_not_started_can_be_given_back(work: Work, stats: Stats) -> None:
@@ -284,7 +284,7 @@ def test_one_that_was_taken_and_not_started_can_be_given_back(work: Work, stats:
     assert stats.emitted == 1
     assert bodies(work.take(0.0, 9)) == ["a"]
     assert a.attempt == 1
-    work.acknowledge(b)
+    work.acknowledge(0.0, b)
     work.give_back(b)
     assert work.take(0.0, 9) == []
 
@@ -297,9 +297,9 @@ def test_one_key_is_handed_out_one_at_a_time_and_in_order(work: Work) -> None:
     first, other, free = work.take(0.0, 9)
     assert bodies([first, other, free]) == [1, 3, 4]
     assert work.take(0.0, 9) == []
-    work.acknowledge(other)
+    work.acknowledge(0.0, other)
     assert work.take(0.0, 9) == []
-    work.acknowledge(first)
+    work.acknowledge(0.0, first)
     assert bodies(work.take(0.0, 9)) == [2]
 
 
@@ -311,7 +311,7 @@ def test_a_retried_message_of_a_key_is_not_overtaken(work: Work) -> None:
     work.wake(5.0)
     (again,) = work.take(0.0, 9)
     assert again.body == 1
-    work.acknowledge(again)
+    work.acknowledge(0.0, again)
     assert bodies(work.take(0.0, 9)) == [2]
 
 
@@ -339,7 +339,7 @@ def test_a_keyed_message_waits_until_the_older_segments_are_done(work: Work) -> 
     work.raise_done(10, [lane], False)
     (first,) = work.take(0.0, 9)
     assert first.body == 11
-    work.acknowledge(first)
+    work.acknowledge(0.0, first)
     assert bodies(work.take(0.0, 9)) == [13]
 
 
@@ -415,7 +415,7 @@ def test_what_is_being_handled_is_not_handed_out_again_when_its_lane_comes_back(
     lane.lose()
     inherit(work, lane)
     assert bodies(work.take(0.0, 9)) == ["b"]
-    work.acknowledge(a)
+    work.acknowledge(0.0, a)
     assert lane.progress() == LaneProgress(1, 0, 1, ())
 
 
@@ -424,7 +424,7 @@ def test_what_is_acknowledged_after_its_lane_was_lost_is_still_a_fact(work: Work
     work.add(lane, frame(1, "ab"))
     a, _ = work.take(0.0, 9)
     lane.lose()
-    assert work.acknowledge(a)
+    assert work.acknowledge(0.0, a)
     assert lane.progress() == LaneProgress(1, 0, 1, ())
     assert lane in work.reported
 
@@ -434,7 +434,7 @@ def test_a_closed_lane_is_forgotten_whole(work: Work) -> None:
     work.add(lane, frame(1, "ab"))
     work.add(lane, frame(3, "cd"))
     a = work.take(0.0, 1)[0]
-    work.acknowledge(a)
+    work.acknowledge(0.0, a)
     work.forget(lane)
     assert work.take(0.0, 9) == []
     assert not work.reported
@@ -478,7 +478,7 @@ def test_whatever_the_order_of_frames_and_outcomes_each_message_is_done_once_and
             if random.random() < 0.3:
                 work.retry(now, message, random.random())
             else:
-                work.acknowledge(message)
+                work.acknowledge(0.0, message)
                 done.append(message.sequence)
         work.check_invariants()
     assert sorted(done) == list(range(1, len(keys) + 1))
@@ -509,7 +509,7 @@ def test_a_message_waits_in_its_lane_until_it_is_due(work: Work) -> None:
     work.wake(10.0)
     (message,) = work.take(10.0, 9)
     assert (message.body, message.due_at, message.attempt) == ("later", 10.0, 1)
-    assert work.acknowledge(message)
+    assert work.acknowledge(0.0, message)
     work.check_invariants()
 
 
@@ -591,7 +591,7 @@ def test_a_frame_of_which_all_was_urgent_and_is_done_needs_no_turn(work: Work) -
     work.add(lane, frame_of(1, urgent("!")))
     work.add(lane, frame(2, "a"))
     (message,) = work.take(0.0, 1)
-    work.acknowledge(message)
+    work.acknowledge(0.0, message)
     assert bodies(work.take(0.0, 1)) == ["a"]
     work.check_invariants()
 
@@ -680,9 +680,9 @@ def test_one_that_could_not_start_because_its_lane_was_lost_does_not_hold_its_ke
     old.mine = old.granted = True
     work.resume(old)
     assert work.take(10.0, 9) == [], "one of a key at a time"
-    work.acknowledge(fresh)
+    work.acknowledge(0.0, fresh)
     (following,) = work.take(10.0, 9)
-    work.acknowledge(following)
+    work.acknowledge(0.0, following)
     assert sorted([following.body, *bodies(work.take(10.0, 9))]) == ["b", "later"]
     work.check_invariants()
 
@@ -700,7 +700,7 @@ def test_keys_whose_lane_comes_back_go_on_in_order(work: Work) -> None:
     for _ in range(3):
         (message,) = work.take(0.0, 9)
         handled.append(message.body)
-        work.acknowledge(message)
+        work.acknowledge(0.0, message)
     assert handled == ["a", "b", "c"]
 
 
@@ -713,7 +713,7 @@ def test_a_tracked_message_is_told_of_when_it_starts(stats: Stats) -> None:
     (first,) = work.take(0.0, 1)
     assert work.tried == {1: Tried(1, 1, ME)}
     assert list(work.begun) == [1]
-    work.acknowledge(first)
+    work.acknowledge(0.0, first)
     assert not work.tried and not work.begun
     work.check_invariants()
 
@@ -782,7 +782,7 @@ def test_suspects_are_handled_one_at_a_time(work: Work) -> None:
     for body in (1, 2, 3):
         (message,) = work.take(0.0, 9)
         assert message.body == body
-        work.acknowledge(message)
+        work.acknowledge(0.0, message)
     assert not work.ready
 
 
@@ -791,7 +791,7 @@ def test_a_suspect_that_is_acknowledged_with_others_of_its_frame_lets_the_next_o
     (message,) = work.take(0.0, 9)
     piece = message.origin
     assert isinstance(piece, Piece)
-    work.acknowledge_run(piece, 0, 1)
+    work.acknowledge_run(0.0, piece, 0, 1)
     assert bodies(work.take(0.0, 9)) == [2]
 
 
@@ -799,7 +799,7 @@ def test_a_suspect_that_need_not_start_after_all_does_not_keep_the_others(work: 
     lane = with_suspects(work, 3)
     (message,) = work.take(0.0, 9)
     lane.done.merge(0, (2, 2))
-    work.acknowledge(message)
+    work.acknowledge(0.0, message)
     assert bodies(work.take(0.0, 9)) == [3]
 
 
@@ -832,11 +832,11 @@ def test_lanes_add_up_to_the_totals_and_shards_to_those_with_keys(data: st.DataO
         elif step in "hrjg" and in_hand:
             message = in_hand.pop(0)
             if step == "h":
-                work.acknowledge(message)
+                work.acknowledge(0.0, message)
             elif step == "r":
                 work.retry(now, message, 0.5)
             elif step == "j":
-                work.reject(message)
+                work.reject(0.0, message)
             else:
                 work.give_back(message)
         elif step == "l":
@@ -895,7 +895,7 @@ def test_nothing_is_given_away_before_what_was_done_out_of_turn(work: Work) -> N
     work.add(lane, held(encode_batch(Stamped(TAG, 1, 0xABC, 6, 5.0, 0, 0), records)))
     work.add(lane, frame(8, range(8, 12)))
     for message in work.take(0.0, 2):
-        work.acknowledge(message)
+        work.acknowledge(0.0, message)
     assert work.middle(lane) == 10
 
 
@@ -904,7 +904,7 @@ def test_nothing_from_the_fence_on_is_started_and_it_is_counted(work: Work, stat
     work.add(lane, frame(1, range(1, 6)))
     work.add(lane, frame(6, range(6, 11)))
     assert sequences(work.take(0.0, 1)) == [1]
-    work.cut(lane, 4)
+    work.cut(0.0, lane, 4)
     work.add(lane, frame(6, range(6, 11)))
     work.add(lane, frame(11, range(11, 16)))
     assert sequences(work.take(0.0, 99)) == [2, 3]
@@ -916,8 +916,8 @@ def test_a_frame_of_which_all_that_is_kept_is_done_is_done_up_to_the_fence(work:
     lane = lane_of()
     work.add(lane, frame(1, range(1, 11)))
     for message in work.take(0.0, 3):
-        work.acknowledge(message)
-    work.cut(lane, 4)
+        work.acknowledge(0.0, message)
+    work.cut(0.0, lane, 4)
     assert (lane.pieces, lane.progress()) == ({}, LaneProgress(1, 0, 3, ()))
 
 
@@ -927,13 +927,13 @@ def test_what_comes_back_with_its_lane_is_whole_again(work: Work) -> None:
     held_frame = frame(1, range(1, 11))
     work.add(lane, held_frame)
     (first,) = work.take(0.0, 1)
-    work.cut(lane, 6)
+    work.cut(0.0, lane, 6)
     lane.lose()
     lane.mine = lane.granted = lane.inherited = True
     work.resume(lane)
     work.add(lane, held_frame)
     assert sequences(work.take(0.0, 99)) == list(range(2, 11))
-    work.acknowledge(first)
+    work.acknowledge(0.0, first)
     assert lane.progress().floor == 1
     work.check_invariants()
 
@@ -962,7 +962,7 @@ def test_of_a_lane_that_comes_back_shorter_no_more_is_handed_over_than_there_is(
     work.resume(lane)
     assert list(lane.pieces) == [1, 6]
     assert work.middle(lane) == 5
-    work.cut(lane, 5)
+    work.cut(0.0, lane, 5)
     assert sequences(work.take(0.0, 99)) == [1, 2, 3, 4]
     work.check_invariants()
 
@@ -972,12 +972,12 @@ def test_what_is_in_hand_is_known_until_it_is_settled_or_its_lane_lost(work: Wor
     work.add(lane, frame(1, range(1, 11)))
     one, two, three, four, *_ = work.take(0.0, 6)
     assert lane.in_hand == 6
-    work.acknowledge(one)
-    work.reject(two)
+    work.acknowledge(0.0, one)
+    work.reject(0.0, two)
     work.retry(0.0, three, 1.0)
     work.give_back(four)
     assert lane.in_hand == 2
-    work.acknowledge_run(lane.pieces[1], 4, 6)
+    work.acknowledge_run(0.0, lane.pieces[1], 4, 6)
     assert lane.in_hand == 0
     work.take(0.0, 9)
     assert lane.in_hand > 0

@@ -106,10 +106,11 @@ GOLDEN: list[tuple[f.Control, str]] = [
             f.Version(3, 11),
             (f.Heard(5, 7, 2, True, True),),
             (REPORT,),
+            True,
         ),
         "7276710120000000c0ffee07000000000123456789abcdef0000000000000000"
-        "9aa4776f726ba764656661756c740129c2c30692030b9195050702c3c3919505ce00011170ce0040000091940201cd03e894"
-        "cd03ebcd03ebcd03f1cd03fd9193cd03ec020b",
+        "9ba4776f726ba764656661756c740129c2c30692030b9195050702c3c3919505ce00011170ce0040000091940201cd03e894"
+        "cd03ebcd03ebcd03f1cd03fd9193cd03ec020bc3",
     ),
     (
         f.TableFrame(
@@ -139,6 +140,18 @@ GOLDEN: list[tuple[f.Control, str]] = [
     (
         f.HandOver(SOURCE, 5, "default", 2, 3, 290, 12, 6),
         "7276710127000000c0ffee07000000000123456789abcdef00000000000000009705a764656661756c740203cd01220c06",
+    ),
+    (
+        f.Handled(
+            SOURCE,
+            "work",
+            "default",
+            5,
+            17,
+            (f.HandledRun(f.Outcome.ACKED, 2, 1, 301, 310, 1.5), f.HandledRun(f.Outcome.RETRIED, 2, 1, 313, 313, 1.75)),
+        ),
+        "7276710128000000c0ffee07000000000123456789abcdef0000000000000000"
+        "95a4776f726ba764656661756c7405119296010201cd012dcd0136cb3ff800000000000096040201cd0139cd0139cb3ffc000000000000",
     ),
 ]
 
@@ -224,6 +237,17 @@ def stamps(keyed: bool) -> st.SearchStrategy[f.Stamp]:
 
 
 heard = st.builds(f.Heard, numbers, numbers, numbers, st.booleans(), st.booleans())
+handled_runs = st.tuples(numbers, numbers).flatmap(
+    lambda ends: st.builds(
+        f.HandledRun,
+        st.sampled_from(f.Outcome),
+        numbers,
+        numbers,
+        st.just(min(ends)),
+        st.just(max(ends)),
+        st.floats(0, allow_nan=False, allow_infinity=False),
+    )
+)
 missing_parts = st.builds(f.MissingParts, numbers, tuples_of(numbers))
 
 
@@ -273,6 +297,7 @@ controls: st.SearchStrategy[f.Control] = st.one_of(
         versions,
         tuples_of(heard),
         tuples_of(reports),
+        st.booleans(),
     ),
     st.builds(f.TableFrame, numbers, names, names, versions, members, tuples_of(numbers), st.just(())),
     st.builds(a_table, numbers, names, names, versions, members, tuples_of(numbers)),
@@ -282,6 +307,7 @@ controls: st.SearchStrategy[f.Control] = st.one_of(
     st.builds(f.AskProgress, numbers, numbers, names, numbers, questions),
     st.builds(f.Goodbye, numbers, names, names),
     st.builds(f.HandOver, numbers, numbers, names, numbers, numbers, numbers, numbers, numbers),
+    st.builds(f.Handled, numbers, names, names, numbers, numbers, tuples_of(handled_runs)),
 )
 
 
@@ -517,6 +543,32 @@ def test_a_stamp_without_slots_is_refused(table: list[list[int]], is_refused: bo
 def test_what_a_stamp_moves_is_a_short_list_of_parts_of_lanes(moved: Any, is_refused: bool) -> None:
     group = ["default", 1, 1, [1, 1], [[9, 1]], [], [], [], [], moved]
     assert refused(datagram_of(f.FrameType.STAMP, ["work", 1, 1, False, [group]])) == is_refused
+
+
+@pytest.mark.parametrize(
+    ("run", "is_refused"),
+    [
+        ([1, 2, 1, 301, 310, 1.5], False),
+        ([6, 2, 1, 301, 301, 1], False),
+        ([0, 2, 1, 301, 310, 1.5], True),
+        ([7, 2, 1, 301, 310, 1.5], True),
+        ([True, 2, 1, 301, 310, 1.5], True),
+        ([1, 2, 1, 310, 301, 1.5], True),
+        ([1, 2, 1, 301, 310, math.nan], True),
+        ([1, 2, 1, 301, 310], True),
+    ],
+)
+def test_what_recorders_are_told_is_a_list_of_runs_with_known_outcomes(run: list[Any], is_refused: bool) -> None:
+    assert refused(datagram_of(f.FrameType.HANDLED, ["work", "default", 5, 1, [run]])) == is_refused
+
+
+def test_no_more_runs_are_told_at_once_than_fit_a_frame() -> None:
+    run = f.HandledRun(f.Outcome.UNREADABLE, *[UINT_MAX] * 4, 1e9)
+    full = f.Handled(SOURCE, "w" * 255, "g" * 255, UINT_MAX, UINT_MAX, (run,) * limits.HANDLED_RUNS_MAX)
+    datagram = encode_control(full, TAG)
+    assert decode_control(datagram) == full
+    assert len(datagram) <= limits.DATAGRAM_BYTES_MAX // 4
+    assert refused(encode_control(f.Handled(SOURCE, "w", "g", 1, 1, (*full.runs, run)), TAG))
 
 
 def is_refused(keyed: bool, members: list[list[int]], shard_map: Any) -> tuple[bool, bool]:

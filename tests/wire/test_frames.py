@@ -15,6 +15,7 @@ from rvq.wire.frames import (
     FrameType,
     Goodbye,
     Member,
+    Outcome,
     Version,
     label_tag,
 )
@@ -40,6 +41,7 @@ def test_the_numbers_of_frame_types_never_change() -> None:
         "ASK_PROGRESS": 37,
         "GOODBYE": 38,
         "HAND_OVER": 39,
+        "HANDLED": 40,
     }
 
 
@@ -51,6 +53,17 @@ def test_the_flags_of_data_frames_never_change() -> None:
         "EVEN": 8,
         "PADDED": 16,
         "URGENT": 32,
+    }
+
+
+def test_the_numbers_of_outcomes_never_change() -> None:
+    assert {outcome.name: outcome.value for outcome in Outcome} == {
+        "ACKED": 1,
+        "DEAD": 2,
+        "EXPIRED": 3,
+        "RETRIED": 4,
+        "HANDED_OVER": 5,
+        "UNREADABLE": 6,
     }
 
 
