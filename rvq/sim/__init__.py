@@ -8,6 +8,7 @@ from rvq.sim.checkers import Promise, PromiseBroken, Verdict, Violation
 from rvq.sim.clock import Clock, LocalClock, Runaway
 from rvq.sim.network import Fault, Link, Network
 from rvq.sim.process import Process, ReceiverProcess, SenderProcess, State, TapProcess
+from rvq.sim.recording import RecorderProcess
 from rvq.sim.workloads import Plan, build_world, run_seed
 from rvq.sim.world import World
 
@@ -22,6 +23,7 @@ __all__ = [
     "Promise",
     "PromiseBroken",
     "ReceiverProcess",
+    "RecorderProcess",
     "Runaway",
     "SenderProcess",
     "State",

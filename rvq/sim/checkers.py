@@ -13,7 +13,22 @@ from enum import Enum
 
 from rvq.core.stats import Stats
 from rvq.errors import RvqError
-from rvq.sim.history import Broken, Dead, Done, Ended, Event, Failed, Finished, Owed, Seen, Started, Submitted
+from rvq.sim.history import (
+    Broken,
+    Dead,
+    Done,
+    Ended,
+    Event,
+    Failed,
+    Finished,
+    Owed,
+    Recording,
+    Seen,
+    Started,
+    Stored,
+    Submitted,
+    Took,
+)
 
 SHOWN_MAX = 8
 """Violations that a verdict prints in full."""
@@ -33,6 +48,8 @@ class Promise(Enum):
     TIME = "time"
     ATTEMPTS = "attempts"
     ACCOUNT = "account"
+    STORED = "stored"
+    TOLD = "told"
     BROKEN = "broken"
 
 
@@ -99,11 +116,13 @@ def judge(
     *,
     converged: bool = True,
     virtual_s: float = 0.0,
+    also: Iterable[Violation] = (),
 ) -> Verdict:
     """All checkers on one history, and the receivers' own counts by name. Without `converged`, what is not done yet is
-    not lost."""
+    not lost. also: what else was found."""
     violations = [violation for check in CHECKERS for violation in check(events) if converged or check is not lost]
     violations += account(events, accounts or {})
+    violations += also
     violations.sort(key=lambda violation: violation.at)
     counts = {kind: sum(type(event) is kind for event in events) for kind in (Submitted, Started, Finished)}
     return Verdict(
@@ -121,13 +140,17 @@ def judge(
 
 
 def lost(events: Iterable[Event]) -> list[Violation]:
-    """After all calmed down: every message of a sender that did not crash is done in each group that it is owed to."""
+    """After all calmed down: every message of a sender that did not crash is done in each group that it is owed to.
+
+    In a journal it is stored, whatever its time to live.
+    """
     last: dict[int, int] = {}
     first: dict[int, dict[str, int]] = {}
     crashed: set[int] = set()
     finished: set[Handled] = set()
     done: set[Handled] = set()
     may_expire: set[tuple[int, int]] = set()
+    journals: set[str] = set()
     end = 0.0
     for event in events:
         end = event.at
@@ -140,7 +163,9 @@ def lost(events: Iterable[Event]) -> list[Violation]:
                 first.setdefault(event.stream, {}).setdefault(event.group, event.first)
             case Ended() if event.crashed and event.stream is not None:
                 crashed.add(event.stream)
-            case Finished() | Dead():
+            case Recording():
+                journals.add(event.group)
+            case Finished() | Dead() | Stored():
                 finished.add((event.stream, event.group, event.sequence))
             case Done():
                 done.add((event.stream, event.group, event.sequence))
@@ -151,9 +176,10 @@ def lost(events: Iterable[Event]) -> list[Violation]:
         if stream not in first:
             found.append(Violation(Promise.LOST, end, f"no group ever got stream {stream:x} ({final} messages)"))
         for group, begin in first.get(stream, {}).items():
-            owed = range(begin, final + 1)
-            unhandled = [q for q in owed if (stream, group, q) not in finished and (stream, q) not in may_expire]
-            handled = [q for q in owed if (stream, group, q) in finished and (stream, q) not in may_expire]
+            excused = set() if group in journals else may_expire
+            owed = [q for q in range(begin, final + 1) if (stream, q) not in excused]
+            unhandled = [q for q in owed if (stream, group, q) not in finished]
+            handled = [q for q in owed if (stream, group, q) in finished]
             unknown = [q for q in handled if (stream, group, q) not in done]
             if unhandled:
                 found.append(_lost(end, stream, group, unhandled, "never handled"))
@@ -174,7 +200,7 @@ def invented(events: Iterable[Event]) -> list[Violation]:
     for event in events:
         if type(event) is Submitted:
             submitted[event.stream, event.sequence] = event
-        elif type(event) is Started:
+        elif isinstance(event, (Started, Took)):
             origin = submitted.get((event.stream, event.sequence))
             if origin is None:
                 found.append(Violation(Promise.INVENTED, event.at, f"{_what(event)}: nobody submitted it"))
@@ -217,13 +243,13 @@ def _repeats(events: Iterable[Event]) -> list[_Repeat]:
     found = []
     for event in events:
         match event:
-            case Started():
+            case Started() | Took():
                 message = (event.stream, event.group, event.sequence)
                 before = attempts.setdefault(message, [])
                 found += [_repeat(event, attempt, done_at.get(message)) for attempt in before if _counts(attempt)]
                 before.append(attempt := _Attempt(event.receiver))
                 running[event.receiver, message] = attempt
-            case Finished() | Failed() | Dead():
+            case Finished() | Failed() | Dead() | Stored():
                 message = (event.stream, event.group, event.sequence)
                 ended = running.pop((event.receiver, message), None)
                 if ended is None and type(event) is Dead:
@@ -242,7 +268,7 @@ def _counts(attempt: _Attempt) -> bool:
     return attempt.state in ("finished", "still running")
 
 
-def _repeat(start: Started, earlier: _Attempt, done_at: float | None) -> _Repeat:
+def _repeat(start: Started | Took, earlier: _Attempt, done_at: float | None) -> _Repeat:
     """Is this second start explained by what its receiver could know?"""
     what = f"{_what(start)}, which {earlier.receiver} has {earlier.state}"
     if start.asked_at is None:
@@ -263,7 +289,7 @@ def two_owners(events: Iterable[Event]) -> list[Violation]:
     return [
         Violation(Promise.TWO_OWNERS, event.at, f"{_what(event)}, and {', '.join(event.rivals)} could too")
         for event in events
-        if type(event) is Started and event.rivals
+        if isinstance(event, (Started, Took)) and event.rivals
     ]
 
 
@@ -362,7 +388,8 @@ def attempts(events: Iterable[Event]) -> list[Violation]:
 
 def account(events: Sequence[Event], accounts: Mapping[str, Stats]) -> list[Violation]:
     """What each receiver counted is what happened, and its lanes and shards add up to the whole."""
-    seen = Counter((type(event), event.receiver) for event in events if isinstance(event, (Started, Failed, Dead)))
+    kinds = (Started, Failed, Dead, Took)
+    seen = Counter((type(event), event.receiver) for event in events if isinstance(event, kinds))
     end = events[-1].at if events else 0.0
     found = []
 
@@ -372,7 +399,7 @@ def account(events: Sequence[Event], accounts: Mapping[str, Stats]) -> list[Viol
             found.append(Violation(Promise.ACCOUNT, end, text))
 
     for receiver, stats in accounts.items():
-        compare(receiver, "emitted", stats.emitted, seen[Started, receiver], "")
+        compare(receiver, "emitted", stats.emitted, seen[Started, receiver] + seen[Took, receiver], "")
         compare(receiver, "dead", stats.dead, seen[Dead, receiver], "")
         for name in ("routed", "emitted", "acked", "retried", "dead", "expired", "handed_over"):
             lanes = sum(getattr(counts, name) for counts in stats.lanes.values())
@@ -400,6 +427,24 @@ def seen(events: Iterable[Event]) -> list[Violation]:
     return found
 
 
+def stored(events: Iterable[Event]) -> list[Violation]:
+    """What is done in a journal was on a disk before."""
+    journals: set[str] = set()
+    safe: set[Handled] = set()
+    found = []
+    for event in events:
+        match event:
+            case Recording():
+                journals.add(event.group)
+            case Stored():
+                safe.add((event.stream, event.group, event.sequence))
+            case Done() if event.group in journals:
+                if (event.stream, event.group, event.sequence) not in safe:
+                    text = f"{event.stream:x}/{event.sequence} is done in {event.group}, and nobody has stored it"
+                    found.append(Violation(Promise.STORED, event.at, text))
+    return found
+
+
 def broken(events: Iterable[Event]) -> list[Violation]:
     """No machine raises, and the invariants of each hold."""
     return [
@@ -409,8 +454,9 @@ def broken(events: Iterable[Event]) -> list[Violation]:
     ]
 
 
-def _what(start: Started) -> str:
-    return f"{start.receiver} started {start.stream:x}/{start.sequence} ({start.group})"
+def _what(start: Started | Took) -> str:
+    word = "took" if type(start) is Took else "started"
+    return f"{start.receiver} {word} {start.stream:x}/{start.sequence} ({start.group})"
 
 
 CHECKERS: tuple[Callable[[Sequence[Event]], list[Violation]], ...] = (
@@ -423,5 +469,6 @@ CHECKERS: tuple[Callable[[Sequence[Event]], list[Violation]], ...] = (
     time,
     attempts,
     seen,
+    stored,
     broken,
 )

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
+from rvq.wire.frames import Control
+
 
 class Submitted(NamedTuple):
     """A sender was given a message."""
@@ -94,6 +96,48 @@ class Done(NamedTuple):
     sequence: int
 
 
+class Recording(NamedTuple):
+    """A recorder came: its group is a journal."""
+
+    at: float
+    receiver: str
+    group: str
+
+
+class Took(NamedTuple):
+    """A recorder was given a message to store."""
+
+    at: float
+    receiver: str
+    group: str
+    stream: int
+    sequence: int
+    key: str | bytes | None
+    body: Any
+    asked_at: float | None = None
+    rivals: tuple[str, ...] = ()
+    """As of a message that was started."""
+
+
+class Stored(NamedTuple):
+    """A message is on a recorder's disk."""
+
+    at: float
+    receiver: str
+    group: str
+    stream: int
+    sequence: int
+
+
+class Recorded(NamedTuple):
+    """A control frame is on a recorder's disk: what `who` said."""
+
+    at: float
+    receiver: str
+    who: str
+    frame: Control
+
+
 class Seen(NamedTuple):
     """A tap was shown a message."""
 
@@ -122,7 +166,22 @@ class Broken(NamedTuple):
     error: str
 
 
-Event = Submitted | Owed | Started | Finished | Failed | Dead | Done | Seen | Ended | Broken
+Event = (
+    Submitted
+    | Owed
+    | Started
+    | Finished
+    | Failed
+    | Dead
+    | Done
+    | Seen
+    | Recording
+    | Took
+    | Stored
+    | Recorded
+    | Ended
+    | Broken
+)
 
 
 class History:
@@ -130,14 +189,21 @@ class History:
 
     def __init__(self) -> None:
         self.events: list[Event] = []
+        self.journals: dict[str, None] = {}
+        """The groups that record."""
         # Dicts stand for ordered sets: a set of names would be walked in another order in every Python process.
         self._unrecorded: dict[int, dict[tuple[str, int], None]] = {}
         self._recorded: set[tuple[int, str, int]] = set()
 
     def add(self, event: Event) -> None:
         self.events.append(event)
-        if isinstance(event, (Finished, Dead)) and (event.stream, event.group, event.sequence) not in self._recorded:
+        if (
+            isinstance(event, (Finished, Dead, Stored))
+            and (event.stream, event.group, event.sequence) not in self._recorded
+        ):
             self._unrecorded.setdefault(event.stream, {})[event.group, event.sequence] = None
+        elif type(event) is Recording:
+            self.journals[event.group] = None
         elif type(event) is Done:
             self._recorded.add((event.stream, event.group, event.sequence))
             self._unrecorded.get(event.stream, {}).pop((event.group, event.sequence), None)
@@ -145,6 +211,10 @@ class History:
     def unrecorded(self, stream: int) -> list[tuple[str, int]]:
         """(group, sequence) of what was handled to the end, and not yet seen as done at its sender."""
         return list(self._unrecorded.get(stream, ()))
+
+    def is_recorded(self, stream: int, group: str, sequence: int) -> bool:
+        """Was it seen as done at its sender?"""
+        return (stream, group, sequence) in self._recorded
 
     def __iter__(self) -> Iterator[Event]:
         return iter(self.events)

@@ -5,14 +5,17 @@ The default build is the product's; `mutants` has others.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from rvq.core.chronicle import Kept
 from rvq.core.machine import Machine
 from rvq.core.receiver import ReceiverMachine
+from rvq.core.recorder import RecorderMachine
 from rvq.core.sender import SenderMachine
 from rvq.core.stats import Stats
+from rvq.core.taken import Taken
 from rvq.core.tap import TapMachine
 
 
@@ -95,6 +98,23 @@ class TappingEnd(Machine, Protocol):
     def leave(self, now: float) -> None: ...
 
 
+class RecordingEnd(Machine, Protocol):
+    """A recorder's machine."""
+
+    events: list[str]
+    stats: Stats
+
+    @property
+    def ready(self) -> bool: ...
+    @property
+    def left(self) -> bool: ...
+    def take(self, now: float, most: int) -> list[Taken]: ...
+    def stored(self, now: float, taken: Iterable[Taken]) -> None: ...
+    def history(self) -> list[Kept]: ...
+    def leave(self, now: float) -> None: ...
+    def may_start(self, now: float, stream: int, sequence: int) -> bool: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Build:
     """The classes that a world runs."""
@@ -102,6 +122,7 @@ class Build:
     sender: Callable[..., SendingEnd] = SenderMachine
     receiver: Callable[..., ReceivingEnd] = ReceiverMachine
     tap: Callable[..., TappingEnd] = TapMachine
+    recorder: Callable[..., RecordingEnd] = RecorderMachine
 
 
 PRODUCT = Build()

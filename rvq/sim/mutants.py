@@ -7,7 +7,7 @@ part that was just made is turned into its mutant. Nothing but the swarm and its
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,15 +19,17 @@ from rvq.core.machine import Address
 from rvq.core.membership import Membership, Peer
 from rvq.core.order import Gate, KeyOrder
 from rvq.core.receiver import ReceiverMachine
+from rvq.core.recorder import RecorderMachine
 from rvq.core.sender import SenderMachine
 from rvq.core.stamps import Segment, StampLog
 from rvq.core.stream import Stream
 from rvq.core.table import Table
+from rvq.core.taken import Taken
 from rvq.core.work import Work
 from rvq.message import Message
 from rvq.sim.checkers import Promise
 from rvq.sim.machines import PRODUCT, Build
-from rvq.wire.frames import Alive, Heard, LaneKey, LaneProgress, SenderAlive, Stamp, StreamReport
+from rvq.wire.frames import Alive, Heard, LaneKey, LaneProgress, Outcome, SenderAlive, Stamp, StreamReport
 
 FAR = 2**62
 """A sequence beyond every stream's end."""
@@ -41,13 +43,15 @@ class Mutant:
     breaks: tuple[Promise, ...]
     sender: type[SenderMachine] = SenderMachine
     receiver: type[ReceiverMachine] = ReceiverMachine
+    recorder: type[RecorderMachine] = RecorderMachine
 
 
 def build_named(mutant: str | None) -> Build:
     """The product, or one of its mutants."""
     if mutant is None:
         return PRODUCT
-    return Build(MUTANTS[mutant].sender, MUTANTS[mutant].receiver)
+    chosen = MUTANTS[mutant]
+    return Build(chosen.sender, chosen.receiver, recorder=chosen.recorder)
 
 
 def _become(part: Any, kind: type) -> None:
@@ -284,6 +288,35 @@ class NoRepair(MutantReceiver):
     stream_kind = UncomplainingStream
 
 
+class BoastfulWork(Work):
+    """Claims to have done whatever it finds done."""
+
+    def _was_done(self, message: Message) -> bool:
+        known = super()._was_done(message)
+        if known:
+            self._note_one(0.0, Outcome.ACKED, message)
+        return known
+
+
+class TellsOthersDeeds(MutantReceiver):
+    work_kind = BoastfulWork
+
+
+# --- the recording end --------------------------------------------------------------------------------------------
+
+
+class HastyRecorder(RecorderMachine):
+    """Says that all is safe when it has taken it."""
+
+    def take(self, now: float, most: int) -> list[Taken]:  # type: ignore[override]  # as its base
+        taken = super().take(now, most)
+        super().stored(now, taken)
+        return taken
+
+    def stored(self, now: float, taken: Iterable[Taken]) -> None:
+        """It was said before."""
+
+
 # --- the sending end ----------------------------------------------------------------------------------------------
 
 
@@ -388,6 +421,14 @@ MUTANTS: dict[str, Mutant] = {
         "a receiver goes on with what it hands over until it hears that it is another's",
         LEASES,
         receiver=HandsOverWithoutStopping,
+    ),
+    "recorder-acknowledges-before-stored": Mutant(
+        "a recorder says that messages are done when it has taken them, not when they are on its disk",
+        (Promise.STORED, Promise.LOST),
+        recorder=HastyRecorder,
+    ),
+    "tells-others-deeds": Mutant(
+        "a receiver tells recorders that it did what it found done", (Promise.TOLD,), receiver=TellsOthersDeeds
     ),
     "no-repair": Mutant("nobody asks for what was lost", (Promise.LOST,), receiver=NoRepair),
 }

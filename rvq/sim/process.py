@@ -18,7 +18,7 @@ from typing import Any
 from rvq.errors import WireError
 from rvq.sim.clock import Clock, LocalClock
 from rvq.sim.history import Broken, Dead, Done, Ended, Failed, Finished, History, Owed, Seen, Started, Submitted
-from rvq.sim.machines import ReceivingEnd, SendingEnd, StartedMessage, TappingEnd
+from rvq.sim.machines import ReceivingEnd, RecordingEnd, SendingEnd, StartedMessage, TappingEnd
 from rvq.sim.network import BUFFER_BYTES, KIND, Network
 from rvq.sim.story import Story
 from rvq.wire.codec import decode_control
@@ -64,7 +64,7 @@ class Surroundings:
 class Process:
     """One machine and its driver. `id` is the machine's; `name` its address."""
 
-    machine: SendingEnd | ReceivingEnd | TappingEnd
+    machine: SendingEnd | ReceivingEnd | TappingEnd | RecordingEnd
 
     def __init__(
         self,
@@ -275,7 +275,9 @@ class SenderProcess(Process):
         self.jobs = jobs
         self._next: Job | None = None
         self._due = False
-        self._owed: set[str] = set()
+        self._owed: dict[str, int] = {}
+        self._looked_to: dict[str, int] = {}
+        """By journal: up to here everything is known to be done."""
         self._stamps_seen: set[bytes] = set()
         self._waiting_for: str | None = None
         self._tell(f"starts sending to {label!r} (id {id:016x}, clock rate {local.rate:.3f})")
@@ -339,6 +341,21 @@ class SenderProcess(Process):
         for group, sequence in history.unrecorded(self.id):
             if self.machine.is_done(group, sequence):
                 history.add(Done(self._clock.now, self.id, group, sequence))
+        for group in history.journals:
+            if group in self._owed:
+                self._look_at(group)
+
+    def _look_at(self, group: str) -> None:
+        """Of a journal all is asked for: what it said is done must have been stored before."""
+        history, done_to = self._around.history, self._looked_to.get(group, self._owed[group] - 1)
+        for sequence in range(done_to + 1, self.submitted + 1):
+            if not history.is_recorded(self.id, group, sequence):
+                if not self.machine.is_done(group, sequence):
+                    continue
+                history.add(Done(self._clock.now, self.id, group, sequence))
+            if sequence == done_to + 1:
+                done_to = sequence
+        self._looked_to[group] = done_to
 
     def _tell_waiting(self) -> None:
         if self._around.story.level:
@@ -368,7 +385,7 @@ class SenderProcess(Process):
         self.stamps.append((self._clock.now, stamp))
         for entry in stamp.groups:
             if entry.group not in self._owed:
-                self._owed.add(entry.group)
+                self._owed[entry.group] = entry.at
                 self._around.history.add(Owed(self._clock.now, self.id, entry.group, entry.at))
         self._around.story.stamped(self.name, stamp)
 
@@ -393,7 +410,7 @@ class ReceiverProcess(Process):
         retry_s: float = 0.05,
         attempts: int | None = None,
         on_killed: Callable[[ReceiverProcess], object] | None = None,
-        rivals: Callable[[ReceiverProcess, StartedMessage], tuple[str, ...]] | None = None,
+        rivals: Callable[[ReceiverProcess, int, int], tuple[str, ...]] | None = None,
         buffer_bytes: int = BUFFER_BYTES,
     ) -> None:
         super().__init__(around, name, id, label, local, hears_data=True, buffer_bytes=buffer_bytes)
@@ -406,7 +423,7 @@ class ReceiverProcess(Process):
         self._on_killed = on_killed or Process.crash
         self.handling = 0
         self.leaving = False
-        self._rivals = rivals or (lambda _process, _message: ())
+        self._rivals = rivals or (lambda _process, _stream, _sequence: ())
         self._tell(f"starts listening to {label!r} in {group} (id {id:016x}, clock rate {local.rate:.3f})")
         self._do(lambda: None)
 
@@ -451,7 +468,7 @@ class ReceiverProcess(Process):
             message.key,
             message.body,
             asked_at,
-            self._rivals(self, message),
+            self._rivals(self, message.sender, message.sequence),
             self.machine.wall.read(self.local_now),
             message.due_at,
             message.expires_at,

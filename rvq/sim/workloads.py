@@ -13,10 +13,12 @@ from functools import partial
 from random import Random
 from typing import Any
 
+from rvq.core.recorder import JOURNAL
 from rvq.sim.checkers import Verdict
 from rvq.sim.machines import Build, StartedMessage
 from rvq.sim.network import Link
 from rvq.sim.process import Handler, Job, KillsProcess, Process, ReceiverProcess
+from rvq.sim.recording import RecorderProcess
 from rvq.sim.world import SETTLE_S_MAX, World
 from rvq.timings import Timings
 from rvq.wire.frames import FrameType
@@ -47,6 +49,12 @@ POISON_AT = 7
 
 LATER_PART = 0.25
 """The part of worlds that also have faults of the kinds that were added later."""
+
+
+RECORDED_PART = 0.15
+"""The part of worlds in which there are recorders."""
+
+RECORDERS_MAX = 5
 
 
 class HandlerFailed(Exception):
@@ -89,6 +97,12 @@ class Plan:
     """The part of messages without a key that are urgent."""
     hand_over: bool = False
     """Do receivers give work to idle ones?"""
+    recorders: int = 0
+    journals: int = 1
+    """The groups that these are of."""
+    sync_s: float = 0.0
+    recorder_faults: tuple[tuple[float, str], ...] = ()
+    """As the other faults, named in `RECORDER_FAULTS`."""
 
     def __str__(self) -> str:
         kinds = ", ".join(f"{kind} at {when:.2f}" for when, kind in self.faults) or "none"
@@ -100,8 +114,15 @@ class Plan:
             f"{self.poison} poison, {self.later:.0%} later, {self.expiring:.0%} expiring, {self.urgent:.0%} urgent, "
             f"{'' if self.hand_over else 'no '}handing over; "
             f"{self.link}; faults: {kinds}"
-            f"{f'; for good: {self.lasting}' if self.lasting else ''}"
+            f"{f'; for good: {self.lasting}' if self.lasting else ''}{self._recording()}"
         )
+
+    def _recording(self) -> str:
+        if not self.recorders:
+            return ""
+        kinds = ", ".join(f"{kind} at {when:.2f}" for when, kind in self.recorder_faults) or "none"
+        what = f"{self.recorders} recorders in {self.journals} groups, syncing in {self.sync_s * 1000:.0f} ms"
+        return f"; {what}; their faults: {kinds}"
 
 
 def make_plan(random: Random) -> Plan:
@@ -164,6 +185,21 @@ def _with_work_kinds(plan: Plan, random: Random) -> Plan:
     )
 
 
+def _with_recorders(plan: Plan, random: Random) -> Plan:
+    """By chance of its own, as above."""
+    if random.random() >= RECORDED_PART:
+        return plan
+    recorders = random.choice((1, 2, 2, 3))
+    kinds = random.choices(list(RECORDER_FAULTS), k=random.choice((0, 1, 2, 3)))
+    return replace(
+        plan,
+        recorders=recorders,
+        journals=random.choice((1, 1, 1, min(2, recorders))),
+        sync_s=random.choice((0.001, 0.02, 0.2)),
+        recorder_faults=tuple(sorted((random.uniform(0.5, plan.faults_s), kind) for kind in kinds)),
+    )
+
+
 def _times(plan: Plan, random: Random, job: Job) -> Job:
     """Some wait, some expire, some overtake."""
     if random.random() < plan.later:
@@ -203,6 +239,7 @@ def build_world(
     world = World(seed, build=build, timings=timings, verbose=verbose, out=out)
     plan = _with_later_kinds(make_plan(world.random), Random(f"later kinds {seed}"))
     plan = _with_work_kinds(plan, Random(f"work kinds {seed}"))
+    plan = _with_recorders(plan, Random(f"recorders {seed}"))
     world.story.tell("plan", str(plan))
     world.disturb(plan.link)
     handler = _handler(world.random, plan)
@@ -226,8 +263,10 @@ def build_world(
                 options={"frame_bytes": 2000, "train_frames": 8} if plan.body_bytes else None,
             ),
         )
-    for when, kind in plan.faults:
-        world.at(when, partial((FAULTS | LATER)[kind], Scene(world, plan, handler)))
+    for index in range(plan.recorders):
+        world.after(world.random.choice((0.0, world.random.random())), partial(_add_recorder, world, plan, index))
+    for when, kind in (*plan.faults, *plan.recorder_faults):
+        world.at(when, partial((FAULTS | LATER | RECORDER_FAULTS)[kind], Scene(world, plan, handler)))
     return world, plan
 
 
@@ -260,6 +299,14 @@ def _people(scene: Scene, broken: Process | None) -> None:
                 attempts=plan.attempts,
                 options={"hand_over": plan.hand_over},
             )
+    for journal in world.history.journals:
+        if all(recorder.leaving for recorder in world.live_recorders(journal)):
+            world.recorder(LABEL, group=journal, sync_s=plan.sync_s)
+
+
+def _add_recorder(world: World, plan: Plan, index: int) -> RecorderProcess:
+    group = (JOURNAL, "copy")[index % plan.journals]
+    return world.recorder(LABEL, group=group, sync_s=plan.sync_s, buffer_bytes=plan.buffer_bytes)
 
 
 def _add_receiver(world: World, plan: Plan, handler: Handler, index: int) -> ReceiverProcess:
@@ -324,6 +371,10 @@ class Scene:
 
     def sender(self) -> Process | None:
         live = self.world.live_senders(LABEL)
+        return self.random.choice(live) if live else None
+
+    def recorder(self) -> RecorderProcess | None:
+        live = self.world.live_recorders()
         return self.random.choice(live) if live else None
 
     def everyone_but(self, *processes: Process) -> list[Process]:
@@ -588,6 +639,52 @@ LATER: dict[str, Callable[[Scene], None]] = {
     "control lost": _control_lost,
     "reports lost": _reports_lost,
     "goodbyes lost": _goodbyes_lost,
+}
+
+
+def _recorder_crashes(scene: Scene) -> None:
+    if recorder := scene.recorder():
+        recorder.crash()
+
+
+def _recorder_restarts(scene: Scene) -> None:
+    if recorder := scene.recorder():
+        scene.world.restart(recorder, after=scene.random.choice((0.0, scene.duration())))
+
+
+def _recorder_leaves(scene: Scene) -> None:
+    if recorder := scene.recorder():
+        recorder.leave()
+
+
+def _recorder_joins(scene: Scene) -> None:
+    if len(scene.world.live_recorders()) < RECORDERS_MAX:
+        _add_recorder(scene.world, scene.plan, scene.random.randrange(scene.plan.recorders))
+
+
+def _recorder_paused(scene: Scene) -> None:
+    if recorder := scene.recorder():
+        scene.world.pause(recorder, scene.duration())
+
+
+def _recorder_cut_off(scene: Scene) -> None:
+    if recorder := scene.recorder():
+        scene.world.partition([recorder], scene.everyone_but(recorder), for_s=scene.duration())
+
+
+def _recorder_hears_badly(scene: Scene) -> None:
+    if recorder := scene.recorder():
+        scene.world.disturb(Link(loss=0.3, reorder=0.1), scene.everyone_but(recorder), recorder)
+
+
+RECORDER_FAULTS: dict[str, Callable[[Scene], None]] = {
+    "recorder crashes": _recorder_crashes,
+    "recorder restarts": _recorder_restarts,
+    "recorder leaves": _recorder_leaves,
+    "recorder joins": _recorder_joins,
+    "recorder paused": _recorder_paused,
+    "recorder cut off": _recorder_cut_off,
+    "recorder hears badly": _recorder_hears_badly,
 }
 
 

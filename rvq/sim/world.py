@@ -17,8 +17,9 @@ in virtual seconds, and it may raise: then the message is tried again. If its pr
 not acknowledged and someone else handles it, which is what the function should be ready for.
 
 `world.tap(label)` adds one who sees everything and owns nothing; what it was shown is judged too.
+`world.recorder(label)` adds one who stores what it is given, and what it is told of the others' work.
 
-Faults: `pause`, `resume`, `crash` and (receivers, taps) `leave` of each process; `restart`, `cut`, `partition`, `clog`,
+Faults: `pause`, `resume`, `crash` and (all but senders) `leave` of each process; `restart`, `cut`, `partition`, `clog`,
 `disturb` and `heal` of the world. `world.at(time, action)` plans any of them.
 """
 
@@ -29,12 +30,16 @@ from dataclasses import replace
 from random import Random
 from typing import Any, TypeVar
 
+from rvq.core.recorder import JOURNAL
+from rvq.core.stats import Stats
 from rvq.sim.checkers import Verdict, judge
 from rvq.sim.clock import Clock, LocalClock
+from rvq.sim.deeds import claimed
 from rvq.sim.history import History
 from rvq.sim.machines import PRODUCT, Build, StartedMessage
 from rvq.sim.network import BUFFER_BYTES, Fault, Link, Network
 from rvq.sim.process import Handler, Job, Process, ReceiverProcess, SenderProcess, State, Surroundings, TapProcess
+from rvq.sim.recording import RecorderProcess
 from rvq.sim.story import Story
 from rvq.timings import Timings
 from rvq.wire.frames import FrameType
@@ -85,6 +90,7 @@ class World:
         self.senders: list[SenderProcess] = []
         self.receivers: list[ReceiverProcess] = []
         self.taps: list[TapProcess] = []
+        self.recorders: list[RecorderProcess] = []
         self.build = build or PRODUCT
         self.timings = timings or Timings()
         self._clock_error = clock_error
@@ -101,7 +107,7 @@ class World:
 
     @property
     def processes(self) -> list[Process]:
-        return [*self.senders, *self.receivers, *self.taps]
+        return [*self.senders, *self.receivers, *self.taps, *self.recorders]
 
     # --- building -------------------------------------------------------------------------------------------------
 
@@ -218,6 +224,57 @@ class World:
         self._again[process] = lambda: self.tap(label, name=name, buffer_bytes=buffer_bytes)
         return process
 
+    def recorder(
+        self,
+        label: str,
+        *,
+        group: str = JOURNAL,
+        sync_s: float = 0.01,
+        weight: int = 1,
+        name: str | None = None,
+        id: int | None = None,
+        buffer_bytes: int = BUFFER_BYTES,
+        options: Mapping[str, Any] | None = None,
+    ) -> RecorderProcess:
+        """Start a recorder now. Its disk takes `sync_s` on average; then what it has taken is safe, and said to be."""
+        name = self._name(name or f"j{len(self.recorders) + 1}")
+        id = self._id() if id is None else id
+        local = self._local_clock()
+        machine = self.build.recorder(
+            label,
+            id,
+            group=group,
+            weight=weight,
+            timings=self.timings,
+            random=Random(self.random.getrandbits(64)),
+            now=local.read(self.now),
+            wall_offset=WALL_CLOCK_START - local.offset,
+            **{"receive_bytes": buffer_bytes // 2, **(options or {})},
+        )
+        process = RecorderProcess(
+            self._around,
+            name,
+            id,
+            label,
+            local,
+            machine,
+            group=group,
+            sync_s=sync_s,
+            rivals=self._rivals,
+            buffer_bytes=buffer_bytes,
+        )
+        self.recorders.append(process)
+        self._again[process] = lambda: self.recorder(
+            label,
+            group=group,
+            sync_s=sync_s,
+            weight=weight,
+            name=name,
+            buffer_bytes=buffer_bytes,
+            options=options,
+        )
+        return process
+
     def _start_sender(
         self,
         label: str,
@@ -287,15 +344,19 @@ class World:
         base = name.partition(".")[0]
         return next(new for n in range(2, 10_000) if (new := f"{base}.{n}") not in self._names)
 
-    def _rivals(self, process: ReceiverProcess, message: StartedMessage) -> tuple[str, ...]:
+    @property
+    def _owners(self) -> list[ReceiverProcess | RecorderProcess]:
+        return [*self.receivers, *self.recorders]
+
+    def _rivals(self, process: ReceiverProcess | RecorderProcess, stream: int, sequence: int) -> tuple[str, ...]:
         """Who else could start this message now. Paused ones count: their own clocks tell whether their leases hold."""
         return tuple(
             other.name
-            for other in self.receivers
+            for other in self._owners
             if other is not process
             and other.alive
             and (other.label, other.group) == (process.label, process.group)
-            and other.machine.may_start(other.local_now, message.sender, message.sequence)
+            and other.machine.may_start(other.local_now, stream, sequence)
         )
 
     # --- running --------------------------------------------------------------------------------------------------
@@ -332,6 +393,7 @@ class World:
             not self._planned
             and all(sender.finished for sender in self.senders)
             and not any(r.state is State.RUNNING and (r.handling or r.leaving) for r in self.receivers)
+            and not any(r.state is State.RUNNING and r.busy for r in self.recorders)
         )
 
     def run_planned(self) -> None:
@@ -343,8 +405,13 @@ class World:
         """Were the promises kept? Without `converged` (a world stopped midway), what is not done yet is not lost."""
         for process in self.processes:
             process.check()
-        accounts = {receiver.name: receiver.machine.stats for receiver in self.receivers}
-        return judge(self.seed, self.history.events, accounts, converged=converged, virtual_s=self.now)
+        events, also = self.history.events, claimed(self.history.events)
+        return judge(self.seed, events, self.accounts, converged=converged, virtual_s=self.now, also=also)
+
+    @property
+    def accounts(self) -> dict[str, Stats]:
+        """What receivers and recorders counted, by their names."""
+        return {process.name: process.machine.stats for process in self._owners}
 
     def _carry_out(self, action: Callable[[], object]) -> None:
         self._planned -= 1
@@ -439,6 +506,9 @@ class World:
         """Those that are not gone, in the order of their ids: the first is the keeper, if everyone hears it."""
         live = [r for r in self.receivers if r.alive and label in (None, r.label) and group in (None, r.group)]
         return sorted(live, key=lambda receiver: receiver.id)
+
+    def live_recorders(self, group: str | None = None) -> list[RecorderProcess]:
+        return [recorder for recorder in self.recorders if recorder.alive and group in (None, recorder.group)]
 
     def live_senders(self, label: str | None = None) -> list[SenderProcess]:
         return [sender for sender in self.senders if sender.alive and label in (None, sender.label)]

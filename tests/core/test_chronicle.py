@@ -121,6 +121,15 @@ def test_what_has_no_room_is_counted_and_is_news_again_later() -> None:
     assert bench.keeps(STAMP)
 
 
+def test_what_was_news_lately_is_remembered_longest(bench: Bench) -> None:
+    bench.keeps(ALIVE)
+    for number in range(limits.REMEMBERED_MAX - 1):
+        bench.keeps(replace(STAMP, number=number))
+    assert bench.keeps(replace(ALIVE, leaving=True))
+    assert bench.keeps(replace(STAMP, number=limits.REMEMBERED_MAX))
+    assert not bench.keeps(replace(ALIVE, leaving=True))
+
+
 def test_no_more_is_remembered_than_there_may_be(bench: Bench) -> None:
     for number in range(limits.REMEMBERED_MAX + 10):
         assert bench.keeps(replace(STAMP, number=number))

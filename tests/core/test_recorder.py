@@ -331,6 +331,7 @@ def test_every_recorder_of_every_group_is_told_what_each_receiver_did(pump: Pump
     pump.send(sender, *range(10))
     for receiver in receivers:
         handle(pump, receiver)
+    store_all(pump, *recorders)
     pump.run(pump.now + 0.5)
     for recorder in recorders:
         assert sorted(deeds(recorder)) == [(6, Outcome.ACKED, 1, 10), (7, Outcome.ACKED, 1, 10)]
@@ -430,8 +431,8 @@ def test_one_that_slept_still_knows_its_recorders(pump: Pump) -> None:
     pump.run(LATE)
     pump.stop(6)
     pump.run(pump.now + 5.0)
-    pump.go_on(6)
-    assert receiver.recorders.addresses == [5]
+    receiver.wake(pump.now)
+    assert receiver.recorders.addresses == [5], "before it has read what came meanwhile"
 
 
 # --- history ------------------------------------------------------------------------------------------------------

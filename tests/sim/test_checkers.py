@@ -25,7 +25,10 @@ from rvq.sim.checkers import (
     repeated,
     two_owners,
 )
-from rvq.sim.history import Broken, Dead, Done, Ended, Event, Failed, Finished, Owed, Started, Submitted
+from rvq.sim.deeds import claimed
+from rvq.sim.history import Broken, Dead, Done, Ended, Event, Failed, Finished, Owed, Recording, Started, Submitted
+from rvq.wire.frames import Outcome
+from tests.sim.test_deeds import stamp, told
 
 S, S2 = 0xA1, 0xB2
 GROUP = "default"
@@ -337,6 +340,13 @@ def test_a_good_history_keeps_all_promises() -> None:
     )
 
 
+def also(*events: Event) -> Tale:
+    """A good history, and this."""
+    tale = good()
+    tale.events += events
+    return tale
+
+
 BAD: dict[Promise, Tale] = {
     Promise.LOST: Tale().submitted(1).owed(),
     Promise.INVENTED: Tale().started(1),
@@ -346,6 +356,8 @@ BAD: dict[Promise, Tale] = {
     Promise.TIME: Tale().submitted(1).owed().started(1, due_at=3.5).finished(1).done(1),
     Promise.ATTEMPTS: Tale().submitted(1).owed().started(1).failed(1).dead(1, 1, 2).done(1),
     Promise.ACCOUNT: good(),
+    Promise.STORED: also(Recording(0.0, "j1", "journal"), Done(1.0, 7, "journal", 1)),
+    Promise.TOLD: also(stamp(), told((Outcome.ACKED, 1, 1, 1))),
     Promise.BROKEN: Tale().broken("r1", "KeyError: 7"),
 }
 COUNTED = {Promise.ACCOUNT: {"r1": Stats(emitted=1, acked=1, lanes={0: Counts(emitted=1)})}}
@@ -354,7 +366,8 @@ COUNTED = {Promise.ACCOUNT: {"r1": Stats(emitted=1, acked=1, lanes={0: Counts(em
 
 @pytest.mark.parametrize("promise", Promise, ids=lambda promise: promise.name)
 def test_every_broken_promise_is_in_the_verdict_and_no_other(promise: Promise) -> None:
-    verdict = judge(7, BAD[promise].events, COUNTED.get(promise))
+    events = BAD[promise].events
+    verdict = judge(7, events, COUNTED.get(promise), also=claimed(events))
     assert [violation.promise for violation in verdict.violations] == [promise]
     with pytest.raises(PromiseBroken, match=f"seed 7: .*1 violations\n.*{promise.value}: ") as caught:
         verdict.raise_if_bad()

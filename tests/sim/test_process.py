@@ -279,7 +279,7 @@ def test_a_handler_that_raises_is_a_failure_and_the_message_is_tried_again(home:
 def test_a_start_tells_when_the_lane_was_asked_for_in_true_time_and_who_else_could(home: Home) -> None:
     letter = Letter(1, lane_asked_at=104.0)
     home.clock.run(5.0)
-    home.receiver(FakeReceiver(line=[letter]), rate=1.0, rivals=lambda _process, _message: ("other",))
+    home.receiver(FakeReceiver(line=[letter]), rate=1.0, rivals=lambda _process, _stream, _sequence: ("other",))
     [start] = [event for event in home.history if isinstance(event, Started)]
     assert start.asked_at == pytest.approx(4.0) and start.rivals == ("other",)
 
