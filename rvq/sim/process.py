@@ -361,7 +361,8 @@ class SenderProcess(Process):
 
     def _look_at(self, group: str) -> None:
         """Of a journal all is asked for: what it said is done must have been stored before."""
-        history, done_to = self._around.history, self._looked_to.get(group, self._owed[group] - 1)
+        # A group that was given up and came back is asked for nothing of the time between.
+        history, done_to = self._around.history, max(self._looked_to.get(group, 0), self._owed[group] - 1)
         for sequence in range(done_to + 1, self.submitted + 1):
             if not history.is_recorded(self.id, group, sequence):
                 if not self.machine.is_done(group, sequence):

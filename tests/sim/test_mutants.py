@@ -37,7 +37,7 @@ FOUND_AT: dict[str, tuple[int, ...]] = {
     "no-stamps": (2, 6),
     "no-strikes": (22, 68),
     "one-way": (66, 68, 100),
-    "orphan-alone": (29, 50, 54),
+    "orphan-alone": (21, 102, 106),
     "orphan-on-a-stale-word": (350,),
     "recorder-acknowledges-before-stored": (3, 10, 18),
     "reports-open-ones": (0, 1, 2),
