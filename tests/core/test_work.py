@@ -435,9 +435,9 @@ def test_it_knows_what_has_its_verdict_and_what_is_anothers(work: Work) -> None:
     lane = lane_of()
     work.add(lane, frame(1, "abcd"))
     a, b, c, d = work.take(0.0, 9)
-    work.acknowledge(a)
+    work.acknowledge(0.0, a)
     work.retry(0.0, b, 1.0)
-    work.reject(c)
+    work.reject(0.0, c)
     assert [work.is_settled(message) for message in (a, b, c, d)] == [True, True, True, False]
     work.wake(1.0)
     work.take(1.0, 9)
