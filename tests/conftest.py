@@ -8,8 +8,10 @@ import os
 import shutil
 import socket
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +19,45 @@ import pytest
 import rvq.bus
 
 CLONE_NEWNET = 0x40000000
+TESTS = Path(__file__).parent
+
+# Folders whose tests share what is dear to start (a JVM, a database server), or that want the machine for themselves:
+# run side by side, each has one worker for all of its tests.
+TOGETHER = ("spark", "ledger", "bench")
+
+
+def pytest_configure() -> None:
+    """Tests that run side by side do not hear each other: each worker has a loopback of its own, if it may."""
+    if "PYTEST_XDIST_WORKER" in os.environ and os.geteuid() == 0 and shutil.which("ip"):
+        with suppress(OSError):
+            leave_network()
+            ip("link", "set", "lo", "up")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        folder = item.path.relative_to(TESTS).parts[0]
+        if item.get_closest_marker("cluster"):
+            item.add_marker(pytest.mark.xdist_group("cluster"))
+        elif folder in TOGETHER:
+            item.add_marker(pytest.mark.xdist_group(folder))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Workers hand their reports over as UTF-8, which half a surrogate pair in a log line is not."""
+    report = yield
+    report.sections = [(name, text.encode(errors="backslashreplace").decode()) for name, text in report.sections]
+    return report
+
+
+def leave_network() -> None:
+    """From now on the calling thread, and what it starts, has a new network: only `lo`, and that is down."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNET) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
 
 # Below the ports that the kernel hands out, and apart for processes that run side by side.
 _ports = itertools.count(20_000 + os.getpid() * 37 % 10_000)
@@ -64,9 +105,10 @@ def in_namespace() -> Callable[[Callable[[], Any]], Any]:
 
     def call(function: Callable[[], Any]) -> Any:
         def inside() -> Any:
-            libc = ctypes.CDLL(None, use_errno=True)
-            if libc.unshare(CLONE_NEWNET) != 0:
-                pytest.skip(f"no network namespaces here: {os.strerror(ctypes.get_errno())}")
+            try:
+                leave_network()
+            except OSError as error:
+                pytest.skip(f"no network namespaces here: {error.strerror}")
             return function()
 
         with ThreadPoolExecutor(max_workers=1) as thread:

@@ -145,7 +145,9 @@ def test_a_key_that_is_not_text_or_bytes_is_a_bad_message(key: Any) -> None:
         make_record("body", key)
 
 
-@pytest.mark.parametrize("headers", [["a"], {1: "a"}, {b"a": 1}, "a", {"a": object()}], ids=repr)
+@pytest.mark.parametrize(
+    "headers", [["a"], {1: "a"}, {b"a": 1}, "a", {"a": object()}], ids=["list", "number", "bytes", "text", "object"]
+)
 def test_headers_that_are_no_dict_with_text_names_are_a_bad_message(headers: Any) -> None:
     with pytest.raises(BadMessage):
         make_record("body", headers=headers)
