@@ -66,16 +66,18 @@ def _parse(path: object, data: bytes) -> Keys:
         raise BusError(f"{path} is no key file: {advice}") from None
     if len(data) > FILE_BYTES_MAX or not lines or lines[0] != _FIRST.split():
         raise BusError(f"{path} is no key file of this version (its first line is not '{_FIRST}'): {advice}")
+    live: list[Key] = []
     in_use: list[Key] = []
-    others: list[Key] = []
     for words in lines[1:]:
         key = _parse_key(words)
         if key is None:  # its words are not repeated: they may be a secret
             raise BusError(f"key file {path} is damaged in a line of {len(words)} words: {advice}")
-        (in_use if words[0] == "use" else others).append(key)
+        live.append(key)
+        if words[0] == "use":
+            in_use.append(key)
     if len(in_use) != 1:
         raise BusError(f"key file {path} has {len(in_use)} keys in use, and not one: {advice}")
-    return Keys(in_use[0], others)
+    return Keys(live, in_use[0])
 
 
 def _parse_key(words: list[str]) -> Key | None:

@@ -27,7 +27,7 @@ def keys_of(bus: Bus) -> Keys | None:
     if bus.key is None:
         return None
     check_tools()
-    return Keys(Key(bus.key)) if isinstance(bus.key, bytes) else read_keys(bus.key)
+    return Keys([Key(bus.key)]) if isinstance(bus.key, bytes) else read_keys(bus.key)
 
 
 def frame_bytes(bus: Bus, most: int) -> int:

@@ -39,9 +39,12 @@ class Keys:
 
     __slots__ = ("in_use", "live")
 
-    def __init__(self, in_use: Key, others: Iterable[Key] = ()) -> None:
-        self.in_use = in_use
-        self.live: Mapping[bytes, Key] = {key.id: key for key in (in_use, *others)}
+    def __init__(self, live: Iterable[Key], in_use: Key | None = None) -> None:
+        """In the order in which they came. The first is in use, unless told."""
+        self.live: Mapping[bytes, Key] = {key.id: key for key in live}
+        self.in_use = in_use or next(iter(self.live.values()))
+        if self.in_use.id not in self.live:
+            raise BusError(f"key {self.in_use.name} is not among the live ones: add it first")
         if len(self.live) > limits.KEYS_MAX:
             raise BusError(f"{len(self.live)} keys are more than {limits.KEYS_MAX}: drop those that nobody uses")
 
