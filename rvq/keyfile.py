@@ -19,6 +19,8 @@ from secrets import token_bytes, token_hex
 from rvq.errors import BusError
 from rvq.wire.keys import KEY_BYTES, Key, Keys
 
+__all__ = ["Key", "Keys", "create_keys", "new_key", "read_keys", "replace_keys"]
+
 FILE_BYTES_MAX = 16 * 1024
 """Of a file with the most keys and long remarks: what is longer is another file."""
 MODE = 0o600

@@ -17,8 +17,7 @@ import os
 from rvq.cli.command import ALL_DONE, WrongUse
 from rvq.cli.words import say
 from rvq.errors import BusError
-from rvq.keyfile import create_keys, new_key, read_keys, replace_keys
-from rvq.wire.keys import Key, Keys
+from rvq.keyfile import Key, Keys, create_keys, new_key, read_keys, replace_keys
 
 ACTIONS = {
     "new": "make FILE, with a new key",

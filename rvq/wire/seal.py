@@ -121,7 +121,7 @@ def cipher_for(key: Key, salt: bytes, bus: bytes) -> Cipher:
 
 def is_sealed(datagram: bytes) -> bool:
     """Does it begin as a sealed datagram does?"""
-    return datagram[:4] == MAGIC
+    return datagram[:4] == MAGIC and len(datagram) >= OVERHEAD
 
 
 def read_header(datagram: bytes) -> Header:
@@ -139,7 +139,7 @@ def unseal(cipher: Cipher, datagram: bytes) -> bytes | None:
     try:
         # Hot: a view, so that the ciphertext is not copied once more.
         return cipher.decrypt(datagram[_NONCE], memoryview(datagram)[_BODY:], datagram[:_BODY])
-    except _tools()[3]:
+    except (_tools()[3], ValueError):  # or so short that there is not even a nonce
         return None
 
 
