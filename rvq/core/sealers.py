@@ -65,12 +65,12 @@ class Sealers:
         self.asked: dict[tuple[bytes, Address], Asked] = {}
         """By salt and address, oldest first: who repeats another's words from elsewhere is asked himself."""
         self._bus = bus
-        self._silent_s = silent_s
+        self.silent_s = silent_s
 
     def find(self, now: float, salt: bytes) -> Known | None:
         """The one with this salt, if it is known and was heard lately."""
         known = self.known.get(salt)
-        return known if known is not None and now - known.heard_at <= self._silent_s else None
+        return known if known is not None and now - known.heard_at <= self.silent_s else None
 
     def cipher(self, key: Key, salt: bytes) -> Cipher:
         known = self.known.get(salt)
@@ -134,7 +134,7 @@ class Sealers:
     # --- forgetting -----------------------------------------------------------------------------------------------
 
     def forget_silent(self, now: float) -> None:
-        for salt in [salt for salt, known in self.known.items() if now - known.heard_at > self._silent_s]:
+        for salt in [salt for salt, known in self.known.items() if now - known.heard_at > self.silent_s]:
             self._forget_one(salt)
         for place in [place for place, asked in self.asked.items() if now - asked.asked_at > 2 * ANSWER_S]:
             del self.asked[place]

@@ -10,7 +10,7 @@ from random import Random
 
 from rvq.core.budget import Budget
 from rvq.core.machine import Address, Cut, Datagram, Machine, Route, Target
-from rvq.core.sealers import SILENT_S, Sealers, Way
+from rvq.core.sealers import SILENT_S, Known, Sealers, Way
 from rvq.core.stats import Stats
 from rvq.core.strangers import OTHER_KEY, PLAIN_HERE_SEALED, Strangers
 from rvq.errors import WireError
@@ -33,6 +33,7 @@ from rvq.wire.seal import (
     read_header,
     read_proof,
     unseal,
+    unseal_train,
 )
 from rvq.wire.train import split
 
@@ -125,7 +126,11 @@ class SealingMachine:
             self._machine.receive(now, frame, source)
 
     def _receive_train(self, now: float, datagram: bytes, source: Address, size: int) -> None:
-        """Frame by frame. If all of them are good they are a train again."""
+        """As a whole if it is what one start said in one go; else frame by frame. All good ones are a train again."""
+        opened = self._open_train(now, datagram, source, size)
+        if opened is not None:
+            self._machine.receive(now, b"".join(opened), source, size - OVERHEAD)
+            return
         sealed = split(datagram, size)
         opened = [frame for one in sealed if (frame := self._open(now, one, source)) is not None]
         if len(opened) == len(sealed):
@@ -134,10 +139,27 @@ class SealingMachine:
             for frame in opened:
                 self._machine.receive(now, frame, source)
 
+    def _open_train(self, now: float, datagram: bytes, source: Address, size: int) -> list[bytes] | None:
+        way = self._ways.get(datagram[WAY])
+        if way is None or not self._is_at_home(now, way.known, source):
+            return None
+        first = int.from_bytes(datagram[_COUNTER], "big")
+        if first <= way.window.highest:
+            return None
+        opened = unseal_train(way.cipher, datagram, size, first)
+        if opened is not None:
+            way.window.take_run(first, len(opened))
+            way.known.heard_at = now
+        return opened
+
+    def _is_at_home(self, now: float, known: Known, source: Address) -> bool:
+        """Does it speak from where it did, and lately?"""
+        return known.address == source and now - known.heard_at <= self._sealers.silent_s
+
     def _open(self, now: float, datagram: bytes, source: Address) -> bytes | None:
         """The frame, if it is one and may be let in."""
         way = self._ways.get(datagram[WAY])
-        if way is None or way.known.address != source or self._sealers.find(now, way.known.salt) is None:
+        if way is None or not self._is_at_home(now, way.known, source):
             return self._meet(now, datagram, source)
         counter = int.from_bytes(datagram[_COUNTER], "big")
         if not self._is_new(way, counter):

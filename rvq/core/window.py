@@ -26,6 +26,15 @@ class Window:
             return True
         return behind < WINDOW and number > self._floor and not self._seen >> behind & 1
 
+    def take_run(self, first: int, count: int) -> None:
+        """These numbers, all of which are above `highest`."""
+        self.take(first)
+        if count > 1:
+            more = count - 1
+            run = (1 << more) - 1
+            self._seen = (self._seen << more | run) & _MASK if more < WINDOW else _MASK
+            self.highest += more
+
     def take(self, number: int) -> None:
         """It is new, and from now on it is not."""
         ahead = number - self.highest

@@ -21,6 +21,15 @@ def test_each_number_is_new_once_if_it_is_not_too_old(floor: int, numbers: list[
         assert not window.is_new(number) and window.highest == highest
 
 
+@given(st.integers(0, 50), st.integers(1, 3 * WINDOW), st.integers(1, 2 * WINDOW))
+def test_a_run_is_taken_as_its_numbers_one_by_one(floor: int, ahead: int, count: int) -> None:
+    run, single = Window(floor), Window(floor)
+    run.take_run(floor + ahead, count)
+    for number in range(floor + ahead, floor + ahead + count):
+        single.take(number)
+    assert (run.highest, run._seen) == (single.highest, single._seen)
+
+
 def test_the_oldest_that_is_remembered_and_the_first_that_is_not() -> None:
     window = Window()
     window.take(10_000)

@@ -31,6 +31,7 @@ from rvq.wire.seal import (
     read_header,
     read_proof,
     unseal,
+    unseal_train,
 )
 
 KEY = Key(bytes(range(32)))
@@ -122,6 +123,31 @@ def test_a_train_is_sealed_frame_by_frame_and_all_but_the_last_are_of_one_size(
     cipher = cipher_for(KEY, SALT_A, BUS)
     assert b"".join(unseal(cipher, part) or b"" for part in parts) == train
     assert {len(part) for part in parts[:-1]} <= {step}
+
+
+@given(st.integers(1, 5), st.integers(1, 40), st.data())
+def test_a_train_opens_as_a_whole_and_not_if_any_byte_of_it_is_another(
+    count: int, size: int, data: st.DataObject
+) -> None:
+    train = bytes(range(200))[: count * size]
+    datagram = Sealer(KEY, SALT_A, BUS, counter=9).seal_train(Channel.DATA, train, size)
+    cipher, step = cipher_for(KEY, SALT_A, BUS), size + OVERHEAD
+    opened = unseal_train(cipher, datagram, step, 10)
+    assert opened is not None and b"".join(opened) == train
+    bent = bytearray(datagram)
+    bent[data.draw(st.integers(0, len(datagram) - 1))] ^= data.draw(st.integers(1, 255))
+    assert unseal_train(cipher, bytes(bent), step, 10) is None
+    for other in ((datagram, step, 11), (datagram[:-1], step, 10), (datagram, step - 1, 10), (b"", step, 2**70)):
+        assert unseal_train(cipher, *other) in (None, [])
+    swapped = datagram[step:] + datagram[:step]
+    assert count == 1 or unseal_train(cipher, swapped, step, 10) is None
+
+
+def test_a_train_that_does_not_fit_the_counter_is_refused_as_a_whole() -> None:
+    sealer = Sealer(KEY, SALT_A, BUS, counter=COUNTER_MAX - 2)
+    with pytest.raises(BusError, match="open another"):
+        sealer.seal_train(Channel.DATA, bytes(30), 10)
+    sealer.seal_train(Channel.DATA, bytes(20), 10)
 
 
 @given(st.binary(max_size=200))
