@@ -42,11 +42,11 @@ WORDS_S = 0.3
 SWEEP_S = 5.0
 """Between looks for those who are silent."""
 
-SAID_TO_ALL = frozenset({int(FrameType.SENDER_ALIVE), int(FrameType.ALIVE), int(FrameType.TABLE)})
+SAID_TO_ALL = frozenset({bytes([FrameType.SENDER_ALIVE]), bytes([FrameType.ALIVE]), bytes([FrameType.TABLE])})
 """Types of frames of which everybody needs the newest."""
 
 _COUNTER = slice(32, 40)
-_TYPE = 4
+_TYPE = slice(4, 5)
 """Where a plain frame has its type."""
 _ROUTES = {Route.DATA: int(Channel.DATA), Route.CONTROL: int(Channel.CONTROL)} | {
     route: Channel.UNICAST + place
@@ -87,7 +87,7 @@ class SealingMachine:
         self._strangers = Strangers(stats, events)
         self._budget = Budget(random.randbytes(SALT_BYTES), now)
         self._out: list[Datagram] = []
-        self._words: dict[int, tuple[float, bytes]] = {}
+        self._words: dict[bytes, tuple[float, bytes]] = {}
         """What was said to all last, by its type; the oldest first."""
         self._sweep_at = now + SWEEP_S
 
