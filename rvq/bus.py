@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any
@@ -24,6 +24,7 @@ from typing import Any
 from rvq.errors import BadArgument, BusError
 from rvq.names import check_label
 from rvq.timings import Timings
+from rvq.wire.keys import KEY_BYTES
 
 DEFAULT_PORT = 7400
 DEFAULT_ADDRESS = "239.192.0.0/16"
@@ -47,7 +48,8 @@ class Bus:
     port: UDP. Different ports are different buses.
     address: the multicast range in which labels have their addresses: a network of /8 to /24, or an address (its /16).
     ttl: routers that a frame may pass, plus one. 1 stays on the LAN; on loopback it is always 0.
-    key, peers: a sealed bus and unicast fan-out; not in this release, and refused.
+    key: the bus is sealed: a key file (`rvq key new`), which is read again when it changes, or a key of 32 bytes.
+    peers: unicast fan-out; not in this release, and refused.
     heartbeat, expiry, lease, settle, orphan_for, report: see `rvq.timings.Timings`.
     """
 
@@ -55,7 +57,7 @@ class Bus:
     port: int = DEFAULT_PORT
     address: str = DEFAULT_ADDRESS
     ttl: int = 1
-    key: str | bytes | None = None
+    key: str | bytes | os.PathLike[str] | None = field(default=None, repr=False)
     peers: Sequence[str] | None = None
     heartbeat: float = _DEFAULTS.heartbeat
     expiry: float = _DEFAULTS.expiry
@@ -73,8 +75,7 @@ class Bus:
             raise BusError(f"port={self.port!r} is not a port: give a number from 1 to 65535")
         if not _is_integer(self.ttl) or not 0 <= self.ttl <= 255:
             raise BusError(f"ttl={self.ttl!r} is not a time to live: give a number from 0 to 255")
-        if self.key is not None:
-            raise BusError("sealed buses are not in this release: leave out key= (--key-file, RVQ_KEY_FILE)")
+        _check_key(self.key)
         if self.peers is not None:
             raise BusError("unicast fan-out is not in this release: leave out peers= (RVQ_PEERS), and use multicast")
         _parse_range(self.address)
@@ -113,6 +114,11 @@ class Bus:
         )
 
     @property
+    def name(self) -> bytes:
+        """What sealed frames are bound to: recorded on one bus they mean nothing on another with the same key."""
+        return f"{self.network} {self.port}".encode()
+
+    @property
     def network(self) -> IPv4Network:
         """The multicast addresses of this bus."""
         return _parse_range(self.address)
@@ -139,6 +145,15 @@ def check_bus(bus: object) -> Bus:
     if not isinstance(bus, Bus):
         raise BadArgument(f"bus={bus!r:.60} is {type(bus).__name__}, not a bus: give rvq.Bus(interface='eth0')")
     return bus
+
+
+def _check_key(key: object) -> None:
+    """Whether there is such a file is seen when it is opened. A key is never shown."""
+    if isinstance(key, bytes):
+        if len(key) != KEY_BYTES:
+            raise BusError(f"key= of {len(key)} bytes is not a key: give {KEY_BYTES} random ones, or a key file's path")
+    elif key is not None and (not isinstance(key, (str, os.PathLike)) or not os.fspath(key)):
+        raise BusError(f"key= is {type(key).__name__}, not a key file's path nor {KEY_BYTES} bytes: see `rvq key new`")
 
 
 def _is_integer(value: object) -> bool:

@@ -109,6 +109,29 @@ REPORT_LANES_MAX = 1024
 REMEMBERED_MAX = 4096
 """Ids of the dead and the departed that are remembered, so that a late frame revives nobody."""
 
+KEYS_MAX = 16
+"""Live keys of a sealed bus: two while it is re-keyed, and more only by mistake."""
+
+SEALERS_MAX = MEMBERS_MAX + 4 * STREAMS_MAX
+"""Starts that one end of a sealed bus knows: all members, all senders, and as many taps and those who came again."""
+
+CHALLENGES_MAX = 1024
+"""Challenges that are not answered yet. A further one takes the place of the oldest, which is asked again if it speaks
+again: at the pace below, half a second later."""
+
+UNKNOWN_SALTS_PER_S = 32
+"""Datagrams with an unknown salt that are looked into, for each of `UNKNOWN_SALT_BUCKETS` into which their sources are
+sorted: about 20 us each, so a stranger costs 4 % of a core at most, and one who floods only delays his neighbours."""
+
+UNKNOWN_SALT_BUCKETS = 64
+"""So that a stranger with few addresses takes little from the others."""
+
+UNKNOWN_SALTS_BURST = 64
+"""The same at once: when a group of a thousand is met for the first time, 16 fall into each bucket."""
+
+STRANGERS_NAMED_MAX = 64
+"""Peers with a wrong key, or none, that the log names. Whoever forges addresses must not fill a disk."""
+
 UNSENT_MESSAGES_MAX = 65_536
 """Messages that a sender holds before they have a sequence: nobody listens yet, or a window is full."""
 

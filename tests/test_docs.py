@@ -23,16 +23,22 @@ import pytest
 from rvq import limits
 from rvq.aio.consume import ATTEMPTS
 from rvq.bus import Bus
+from rvq.core.sealers import AGAIN_S, SILENT_S
+from rvq.core.sealing import WORDS_S
 from rvq.core.shards import deal, draft
 from rvq.core.stats import Stats
 from rvq.core.stream import CLOCK_S_WARN
+from rvq.core.window import WINDOW
 from rvq.journal import Entry, EntryKind, Journal, layout
 from rvq.journal.index import MARK_EVERY_BYTES
 from rvq.wire import frames
 from rvq.wire.batch import Stamped, encode_batch, read_batch
 from rvq.wire.codec import DATA_HEADER, HEADER, SHAPES, decode_control, read_data_header
 from rvq.wire.frames import DataFlag, FrameType, MissingParts, Nak
+from rvq.wire.keys import Key
 from rvq.wire.records import Attribute, Content, Kind, Records, make_record, make_records
+from rvq.wire.seal import COUNTER_MAX, OVERHEAD, Channel, SealKind, cipher_for, read_header, unseal
+from rvq.wire.seal import HEADER as SEAL_HEADER
 from rvq.wire.stored import SHARE_HEADER, STRIDE, ShareFlag, StoredKind
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -122,10 +128,31 @@ def test_every_data_frame_has_its_section(kind: FrameType) -> None:
     assert f"\n### {kind.name} ({kind.value}): " in page("protocol.md")
 
 
+def test_the_printed_sealed_datagram_opens_as_it_says() -> None:
+    datagram = printed_frame("72 76 71 73 c5 3d")
+    key, salt = Key(bytes(range(32))), bytes(range(0x64, 0x74))
+    assert unseal(cipher_for(key, salt, Bus(key=key.secret).name), datagram) == b"frame"
+    assert read_header(datagram)[1:] == (key.id, salt, 1, SealKind.FRAME, Channel.CONTROL, 42)
+    text = page("protocol.md")
+    assert all(f"{kind.name} ({kind.value})" in text for kind in SealKind)
+    assert all(f"{channel.name.lower()} ({channel.value})" in text for channel in Channel)
+    assert f"a sealed frame is {OVERHEAD} bytes longer" in text and f"window of {WINDOW:,} counters" in text
+    assert f"silent for {SILENT_S:g} s" in text and f"at most 2^{COUNTER_MAX.bit_length() - 1} |" in text
+    assert f"younger than {WORDS_S:g} s" in text and f"after {AGAIN_S * 1000:g} ms" in text
+
+
+def test_what_is_said_of_security_is_what_is_in_force() -> None:
+    text = page("security.md")
+    assert f"{limits.UNKNOWN_SALTS_PER_S * limits.UNKNOWN_SALT_BUCKETS:,} a second" in text
+    assert f"window of {WINDOW:,} numbers" in text and f"{OVERHEAD} bytes for each frame" in text
+    assert f"silent for {SILENT_S:g} s" in text and f"\n{limits.STRANGERS_NAMED_MAX} of them" in text
+
+
 def test_the_printed_structs_are_those_in_use() -> None:
     text = page("protocol.md")
     assert f'`struct.Struct("{HEADER.format}")`' in text
     assert f'`struct.Struct("{DATA_HEADER.format}")`' in text
+    assert f'`struct.Struct("{SEAL_HEADER.format}")`' in text
     assert f'`struct.Struct("{SHARE_HEADER.format}")`' in text
     assert f'`struct.Struct("{STRIDE.format}")`' in text
 

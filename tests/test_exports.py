@@ -70,6 +70,8 @@ COUNTERS = {
     "duplicates",
     "bad_frames",
     "handed_over",
+    "strangers",
+    "replayed",
     "lost",
     "unrecorded",
 }

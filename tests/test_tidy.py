@@ -31,7 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 """The empty name is `rvq` itself: it gathers public names; only who uses rvq may import it."""
 
-COMMON_GROUND = {"bus", "dead", "errors", "limits", "message", "names", "timings"}
+COMMON_GROUND = {"bus", "dead", "errors", "keyfile", "limits", "message", "names", "timings"}
 """Single modules that everyone may import. They import only what stands below them."""
 
 COMMON_MAY_IMPORT: dict[str, set[str]] = {
@@ -40,6 +40,7 @@ COMMON_MAY_IMPORT: dict[str, set[str]] = {
     "limits": set(),
     "names": {"errors", "limits"},
     "timings": {"errors"},
+    "keyfile": {"errors"},
     "bus": {"errors", "limits", "names", "timings"},
     "message": {"errors", "ledger", "limits", "names", "wire"},  # of the ledger only a type, for its users
 }
@@ -47,9 +48,14 @@ COMMON_MAY_IMPORT: dict[str, set[str]] = {
 ABOVE: set[tuple[str, str]] = {("wire", "message")}
 """Common ground that stands above a part: message knows wire, so wire must not know message."""
 
-DOORS: set[tuple[str, str]] = {("transport", "rvq.core.machine"), ("message", "rvq.ledger.ledger")}
-"""Single modules that a part may import of another: what drivers and machines agree on, which has no state; and the
-transaction that messages name, for type checkers only."""
+DOORS: set[tuple[str, str]] = {
+    ("transport", "rvq.core.machine"),
+    ("message", "rvq.ledger.ledger"),
+    ("keyfile", "rvq.wire.keys"),
+    ("bus", "rvq.wire.keys"),
+}
+"""Single modules that a part may import of another: what drivers and machines agree on, which has no state; the
+transaction that messages name, for type checkers only; and keys, which are values."""
 
 WORLDLY = {"asyncio", "datetime", "multiprocessing", "os", "secrets", "select", "selectors", "signal", "socket"}
 WORLDLY |= {"ssl", "subprocess", "sys", "threading", "time", "uuid", "uvloop"}

@@ -11,12 +11,18 @@ import time
 from collections.abc import Callable
 
 from rvq.core.machine import Machine
+from rvq.core.strangers import STRANGER
 from rvq.transport.udp import Address, Endpoint
 
 logger = logging.getLogger("rvq")
 monotonic = time.monotonic
 
 _warned: set[str] = set()
+
+
+def log_level(event: str, *, is_worse: object = False) -> Callable[..., None]:
+    """What a machine tells is worth a line; strangers, and what its end knows to be worse, a warning."""
+    return logger.warning if is_worse or event.startswith(STRANGER) else logger.info
 
 
 class Signal:

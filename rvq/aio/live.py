@@ -1,36 +1,52 @@
-"""Who sends to a label now. Owns listening for a moment; says nothing itself."""
+"""Who sends to a label now. Owns listening for a moment; says nothing of its own."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import math
 
+from rvq.aio.driver import Driver
+from rvq.aio.sealing import keys_of, sealed
 from rvq.bus import Bus
+from rvq.core.end import End
+from rvq.core.machine import Address, Wall
 from rvq.errors import WireError
 from rvq.transport.udp import Endpoint
 from rvq.wire.codec import decode_control, peek
 from rvq.wire.frames import SenderAlive, SenderGoodbye, label_tag
 
 
+class Listening(End):
+    """Hears senders. A machine only because on a sealed bus one has to answer to be told anything."""
+
+    def __init__(self, label: str) -> None:
+        super().__init__(label_tag(label), 0.0, math.inf)
+        self.wall = Wall(0.0)
+        self.heard: set[int] = set()
+        self._label = label
+
+    def receive(self, now: float, datagram: bytes, source: Address, size: int = 0) -> None:
+        try:
+            frame = decode_control(datagram) if peek(datagram)[1] == self._tag else None
+        except WireError:
+            self._refuse(datagram, source)
+            return
+        if isinstance(frame, SenderAlive) and frame.label == self._label:
+            self.heard.add(frame.source)
+        elif isinstance(frame, SenderGoodbye) and frame.label == self._label:
+            self.heard.discard(frame.source)
+
+    def wake(self, now: float) -> None: ...
+    def check_invariants(self) -> None: ...
+
+
 async def live_streams(label: str, bus: Bus) -> set[int]:
     """The ids of the senders that are heard within `expiry`, in which each of them speaks several times."""
-    heard: set[int] = set()
-    tag = label_tag(label)
-
-    def on_datagram(datagram: bytes, _source: Any, _size: int = 0) -> None:
-        try:
-            frame = decode_control(datagram) if peek(datagram)[1] == tag else None
-        except WireError:
-            return
-        if isinstance(frame, SenderAlive) and frame.label == label:
-            heard.add(frame.source)
-        elif isinstance(frame, SenderGoodbye) and frame.label == label:
-            heard.discard(frame.source)
-
-    endpoint = Endpoint.open(bus, label, data=False)
+    keys = keys_of(bus)
+    listening = Listening(label)
+    driver = Driver(sealed(listening, bus, keys), Endpoint.open(bus, label, data=False), lambda: None)
     try:
-        endpoint.start(asyncio.get_running_loop(), on_datagram, lambda: None)
         await asyncio.sleep(bus.expiry)
     finally:
-        endpoint.close()
-    return heard
+        driver.close()
+    return listening.heard

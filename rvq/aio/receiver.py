@@ -14,7 +14,8 @@ from types import TracebackType
 from typing import Literal
 
 from rvq.aio.dead import DeadLetters
-from rvq.aio.driver import Driver, Signal, logger, monotonic
+from rvq.aio.driver import Driver, Signal, log_level, monotonic
+from rvq.aio.sealing import keys_of, sealed
 from rvq.bus import Bus, check_bus
 from rvq.core.receiver import ReceiverMachine
 from rvq.core.receiving import ReceivingMachine
@@ -137,9 +138,10 @@ class Receiver:
     async def __aenter__(self) -> Receiver:
         if self._machine is not None or self._closed:
             raise Closed(f"this receiver of {self.label!r} was opened before: make another")
+        keys = keys_of(self.bus)
         endpoint = Endpoint.open(self.bus, self.label, data=True)
         self._machine = self._make_machine(monotonic(), endpoint.receive_buffer_bytes)
-        self._driver = Driver(self._machine, endpoint, self._on_change)
+        self._driver = Driver(sealed(self._machine, self.bus, keys), endpoint, self._on_change)
         self._event_loop, self._thread = asyncio.get_running_loop(), get_ident()
         return self
 
@@ -361,7 +363,7 @@ class Receiver:
             self._arrived.fire()
         if machine.events:
             for event in machine.events:
-                level = logger.warning if ": lost " in event else logger.info
+                level = log_level(event, is_worse=": lost " in event)
                 level("receiver %.4s… of %s (%s): %s", f"{self.id:016x}", self.label, self.group or "tap", event)
             machine.events.clear()
         if self._on_table is not None:

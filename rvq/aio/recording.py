@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable, Iterable
 from random import Random
 
-from rvq.aio.driver import Driver, Signal, logger, monotonic
+from rvq.aio.driver import Driver, Signal, log_level, monotonic
+from rvq.aio.sealing import keys_of, sealed
 from rvq.bus import Bus
 from rvq.core.recorder import RecorderMachine
 from rvq.core.stats import Stats
@@ -44,6 +45,7 @@ class Recording:
         self._on_table = on_table
         self._shown: TableView | None = None
         self._changed = Signal()
+        keys = keys_of(bus)
         endpoint = Endpoint.open(bus, label, data=True)
         self._machine = RecorderMachine(
             label,
@@ -55,7 +57,7 @@ class Recording:
             wall_offset=time.time() - monotonic(),
             receive_bytes=endpoint.receive_buffer_bytes,
         )
-        self._driver = Driver(self._machine, endpoint, self._on_change)
+        self._driver = Driver(sealed(self._machine, bus, keys), endpoint, self._on_change)
 
     # --- onto the disk --------------------------------------------------------------------------------------------
 
@@ -124,7 +126,7 @@ class Recording:
         if machine.ready or machine.left or machine.chronicle:
             self._on_work()
         for event in machine.events:
-            level = logger.warning if ": lost " in event else logger.info
+            level = log_level(event, is_worse=": lost " in event)
             level("recorder %.4s… of %s: %s", f"{machine.id:016x}", self.label, event)
         machine.events.clear()
         table = machine.table

@@ -13,7 +13,8 @@ from types import TracebackType
 from typing import Any
 
 from rvq import limits
-from rvq.aio.driver import Driver, Signal, logger, monotonic
+from rvq.aio.driver import Driver, Signal, log_level, monotonic
+from rvq.aio.sealing import frame_bytes, keys_of, sealed
 from rvq.aio.times import due_time, time_to_live
 from rvq.bus import Bus, check_bus
 from rvq.core.sender import SenderMachine
@@ -79,6 +80,7 @@ class Sender:
         """Begin to look for receivers. `async with` does it."""
         if self._machine is not None or self._closed:
             raise Closed(f"this sender of {self.label!r} was opened before: make another")
+        keys = keys_of(self.bus)
         endpoint = Endpoint.open(self.bus, self.label, data=False)
         self._machine = SenderMachine(
             self.label,
@@ -87,13 +89,13 @@ class Sender:
             random=Random(secrets.randbits(64)),
             now=monotonic(),
             wall_offset=time.time() - monotonic(),
-            frame_bytes=endpoint.frame_bytes,
+            frame_bytes=frame_bytes(self.bus, endpoint.frame_bytes),
             train_frames=endpoint.train_frames,
             window=self._window,
             hold=self._hold,
             groups=self._groups,
         )
-        self._driver = Driver(self._machine, endpoint, self._on_change)
+        self._driver = Driver(sealed(self._machine, self.bus, keys), endpoint, self._on_change)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -295,7 +297,7 @@ class Sender:
             if machine.events:
                 for event in machine.events:
                     holds = "nobody is left" in event and machine.undone
-                    level = logger.warning if holds or "gave up" in event else logger.info
+                    level = log_level(event, is_worse=holds or "gave up" in event)
                     level("sender %.4s… of %s: %s", f"{self.id:016x}", self.label, event)
                 machine.events.clear()
 

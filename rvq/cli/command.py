@@ -31,6 +31,7 @@ COMMANDS: Final = {
     "replay": "send what was recorded once more, to all or into one group: rvq replay DIR --label work",
     "journal": "see what is recorded, check it, compare two copies, delete what is old: rvq journal ls DIR",
     "spark": "what a journal says, with Spark: audit, stats, compact, replay: rvq spark audit DIR",
+    "key": "make and change key files of sealed buses: rvq key new FILE",
     "demo": "watch a sender and three receivers on this machine: one joins, one is killed, and everything is counted",
     "doctor": "see whether this host can be on the bus, and what to change if not",
 }
@@ -115,12 +116,16 @@ def exit_code_of(error: Exception) -> int:
 
 
 def reachable_bus(args: argparse.Namespace) -> Bus:
-    """The bus that the options name; WrongUse if its interface does not exist or cannot be used."""
+    """The bus that the options name; WrongUse if its interface or its key does not exist or cannot be used."""
     from rvq.transport.multicast import resolve_interface
 
     bus = bus_from(args)
     try:
         resolve_interface(bus.interface)
+        if bus.key is not None:
+            from rvq.aio.sealing import keys_of
+
+            keys_of(bus)
     except BusError as error:
         raise WrongUse(str(error)) from error
     return bus

@@ -44,6 +44,8 @@ def run(args: argparse.Namespace) -> int:
     named = reachable_bus(args)
     port = named.port if args.port is not None or os.environ.get("RVQ_PORT") else free_port()
     bus = ["--interface", named.interface, "--port", str(port), "--address", named.address]
+    if isinstance(named.key, str):
+        bus += ["--key-file", named.key]
     print(
         f"rvq demo: a sender and three receivers on port {port} of {named.interface}, each a process of its own. No"
         " broker.\n"

@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
 
+from rvq.aio.sealing import keys_of
 from rvq.bus import Bus
 from rvq.cli.options import bus_from
 from rvq.errors import BusError
@@ -72,7 +73,7 @@ def examine(bus: Bus) -> Iterator[Finding]:
     frame_bytes = multicast.frame_bytes_for(interface)
     yield from _multicast(bus, interface, frame_bytes)
     yield _mtu(interface, frame_bytes)
-    yield Finding(Verdict.OK, "key", "none: frames are not sealed, and anyone on this network can join")
+    yield _key(bus)
 
 
 def _interface(interface: Interface) -> Finding:
@@ -100,6 +101,17 @@ def _mtu(interface: Interface, frame_bytes: int) -> Finding:
         advice = f"frames go in IP fragments; raise it: ip link set dev {interface.name} mtu 1500"
         return Finding(Verdict.WARN, "mtu", f"{text}: {advice}")
     return Finding(Verdict.OK, "mtu", text)
+
+
+def _key(bus: Bus) -> Finding:
+    try:
+        keys = keys_of(bus)
+    except BusError as error:
+        return Finding(Verdict.FAIL, "key", str(error))
+    if keys is None:
+        return Finding(Verdict.OK, "key", "none: frames are not sealed, and anyone on this network can join")
+    live = f", and {len(keys.live) - 1} more live" if len(keys.live) > 1 else ""
+    return Finding(Verdict.OK, "key", f"{keys.in_use.name} is in use{live}: compare with the other hosts (rvq key ls)")
 
 
 def _multicast(bus: Bus, interface: Interface, frame_bytes: int) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ def add_bus_arguments(parser: argparse.ArgumentParser) -> None:
         ("--interface", "NAME", "name or address of the interface (RVQ_INTERFACE; default: lo)"),
         ("--port", "N", f"UDP port; another port is another bus (RVQ_PORT; default: {DEFAULT_PORT})"),
         ("--address", "RANGE", f"multicast range of the labels (RVQ_ADDRESS; default: {DEFAULT_ADDRESS})"),
-        ("--key-file", "FILE", "key of a sealed bus (RVQ_KEY_FILE); not in this release"),
+        ("--key-file", "FILE", "key file of a sealed bus (RVQ_KEY_FILE; see rvq key)"),
     ):
         bus.add_argument(option, metavar=metavar, help=text)
 

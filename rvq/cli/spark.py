@@ -188,7 +188,7 @@ def _compact(spark: SparkSession, args: argparse.Namespace, words: Words) -> int
 def _replay(spark: SparkSession, args: argparse.Namespace, words: Words) -> int:
     from rvq.spark.replay import replay
 
-    bus = {"interface": args.interface, "port": args.port, "address": args.address}
+    bus = {"interface": args.interface, "port": args.port, "address": args.address, "keyFile": args.key_file}
     chosen = {"to": args.to, "key": args.key, "sender": args.sender}
     with _progress(spark, args, words) as progress:
         count = replay(

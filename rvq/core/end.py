@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 
-from rvq.core.machine import Datagram, Route, Target
+from rvq.core.machine import Address, Datagram, Route, Target
 from rvq.core.naps import Naps
+from rvq.core.stats import Stats
+from rvq.core.strangers import SEALED_HERE_PLAIN, Strangers
 from rvq.wire.codec import encode_control
 from rvq.wire.frames import Control
+from rvq.wire.seal import is_sealed
 
 PROMPT_S = 0.005
 """Heartbeats out of turn are this far apart at least."""
@@ -19,6 +22,9 @@ class End:
     """One end of a label. Once it has ended it says nothing more and is not woken again."""
 
     def __init__(self, tag: int, nap_slack: float, now: float) -> None:
+        self.stats = Stats()
+        self.events: list[str] = []
+        self._strangers = Strangers(self.stats, self.events)
         self._tag = tag
         self._ended = False
         self._out: list[Datagram] = []
@@ -34,6 +40,13 @@ class End:
 
     def _say(self, target: Target, frame: Control) -> None:
         self._out.append((target, encode_control(frame, self._tag)))
+
+    def _refuse(self, datagram: bytes, source: Address) -> None:
+        """It is no frame of this bus: counted, and if it is one of a sealed bus, said."""
+        if is_sealed(datagram):
+            self._strangers.note(source, SEALED_HERE_PLAIN)
+        else:
+            self.stats.bad_frames += 1
 
     def _wake_at(self, when: float) -> None:
         """The next thing is due then."""

@@ -17,7 +17,6 @@ from rvq.core.lease import Beats
 from rvq.core.machine import Address, Route, Wall
 from rvq.core.membership import Membership
 from rvq.core.recorders import Recorders
-from rvq.core.stats import Stats
 from rvq.core.stream import Stream
 from rvq.core.table import Table, TableView, index_of
 from rvq.core.work import Handed, Work
@@ -86,8 +85,6 @@ class ReceiverMachine(End):
         super().__init__(label_tag(check_label(label)), timings.heartbeat, now)
         self.label, self.group = label, check_group(group)
         self.id = id
-        self.stats = Stats()
-        self.events: list[str] = []
         self.leaving = False
         self.membership = Membership(id, weight, timings, now)
         self.recorders = Recorders(timings.expiry)
@@ -335,7 +332,7 @@ class ReceiverMachine(End):
             elif peek(datagram)[1] == self._tag:
                 self._on_control_datagram(now, datagram, source)
         except WireError:
-            self.stats.bad_frames += 1
+            self._refuse(datagram, source)
 
     def _receive_train(self, now: float, datagram: bytes, source: Address, size: int) -> None:
         """As a whole if that can be; else frame by frame."""

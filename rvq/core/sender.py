@@ -24,7 +24,6 @@ from rvq.core.machine import Address, Cut, Route, Target, Wall
 from rvq.core.progress import GroupDone, common_runs
 from rvq.core.repair import SentFrame, SentFrames
 from rvq.core.stamps import ANSWER_MAX, Segment, Stamper, segments_of
-from rvq.core.stats import Stats
 from rvq.core.table import Table, TableView
 from rvq.errors import Closed, WireError
 from rvq.names import check_label
@@ -111,8 +110,6 @@ class SenderMachine(End):
         super().__init__(label_tag(check_label(label)), timings.heartbeat, now)
         self.label = label
         self.id = id
-        self.stats = Stats()
-        self.events: list[str] = []
         self.last = 0
         """The sequence of the last message that was put in a frame."""
         self._timings, self._random = timings, random
@@ -388,7 +385,7 @@ class SenderMachine(End):
                 return
             self._on_control(now, decode_control(datagram), source)
         except WireError:
-            self.stats.bad_frames += 1
+            self._refuse(datagram, source)
 
     def _on_control(self, now: float, frame: Control, source: Address) -> None:
         match frame:

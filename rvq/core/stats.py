@@ -44,6 +44,10 @@ class Stats:
     """Receiver: frames that came again."""
     bad_frames: int = 0
     """Datagrams that were no frames of this bus, and were dropped."""
+    strangers: int = 0
+    """Datagrams of peers with another key, with none where this bus has one, or with one where it has none."""
+    replayed: int = 0
+    """Datagrams of a sealed bus that had been here before, or were too old to tell."""
     lost: int = 0
     """Receiver: messages given up because their sender died. Sender: of groups to which nobody came back. Tap: those
     that it did not see: missing for too long, or it was too slow."""

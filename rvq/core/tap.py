@@ -16,7 +16,6 @@ from rvq import limits
 from rvq.core.end import End
 from rvq.core.holding import HeldFrame
 from rvq.core.machine import Address, Wall
-from rvq.core.stats import Stats
 from rvq.core.tapped import Tapped
 from rvq.core.work import Handed
 from rvq.errors import WireError
@@ -126,8 +125,6 @@ class TapMachine(End):
         self.label = label
         self.id = id
         self.settler = settler
-        self.stats = Stats()
-        self.events: list[str] = []
         self.wall = Wall(wall_offset)
         self.streams: dict[int, Tapped] = {}
         self._random = random
@@ -249,7 +246,7 @@ class TapMachine(End):
             elif peek(datagram)[1] == self._tag:
                 self._on_control(now, decode_control(datagram), source)
         except WireError:
-            self.stats.bad_frames += 1
+            self._refuse(datagram, source)
 
     def _receive_train(self, now: float, datagram: bytes, source: Address, size: int) -> None:
         """As a whole if that can be; else frame by frame."""

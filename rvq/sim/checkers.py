@@ -17,6 +17,7 @@ from rvq.errors import RvqError
 from rvq.sim.history import (
     Broken,
     Dead,
+    Deceived,
     Done,
     Ended,
     Event,
@@ -53,6 +54,7 @@ class Promise(Enum):
     ACCOUNT = "account"
     STORED = "stored"
     TOLD = "told"
+    SEALED = "sealed"
     BROKEN = "broken"
 
 
@@ -572,6 +574,15 @@ def broken(events: Iterable[Event]) -> list[Violation]:
     ]
 
 
+def sealed(events: Iterable[Event]) -> list[Violation]:
+    """On a sealed bus nobody is told what is false or old."""
+    return [
+        Violation(Promise.SEALED, event.at, f"{event.process}: {event.words}")
+        for event in events
+        if type(event) is Deceived
+    ]
+
+
 def _what(start: Started | Took) -> str:
     word = "took" if type(start) is Took else "started"
     return f"{start.receiver} {word} {start.stream:x}/{start.sequence} ({start.group})"
@@ -588,5 +599,6 @@ CHECKERS: tuple[Callable[[Sequence[Event]], list[Violation]], ...] = (
     attempts,
     seen,
     stored,
+    sealed,
     broken,
 )

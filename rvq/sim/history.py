@@ -176,6 +176,14 @@ class Broken(NamedTuple):
     error: str
 
 
+class Deceived(NamedTuple):
+    """On a sealed bus a machine was given what nobody said, or what was said to it before or before it came."""
+
+    at: float
+    process: str
+    words: str
+
+
 Event = (
     Submitted
     | Owed
@@ -191,6 +199,7 @@ Event = (
     | Stored
     | Recorded
     | Ended
+    | Deceived
     | Broken
 )
 

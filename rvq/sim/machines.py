@@ -13,6 +13,7 @@ from rvq.core.chronicle import Kept
 from rvq.core.machine import Machine
 from rvq.core.receiver import ReceiverMachine
 from rvq.core.recorder import RecorderMachine
+from rvq.core.sealing import SealingMachine
 from rvq.core.sender import SenderMachine
 from rvq.core.stats import Stats
 from rvq.core.taken import Taken
@@ -44,6 +45,8 @@ class StartedMessage(Protocol):
 
 class SendingEnd(Machine, Protocol):
     """A sender's machine."""
+
+    events: list[str]
 
     stats: Stats
 
@@ -127,7 +130,12 @@ class Build:
     receiver: Callable[..., ReceivingEnd] = ReceiverMachine
     tap: Callable[..., TappingEnd] = TapMachine
     recorder: Callable[..., RecordingEnd] = RecorderMachine
+    sealing: Callable[..., SealingMachine] | None = None
+    """What stands around each of them on a sealed bus; None: frames are plain."""
 
 
 PRODUCT = Build()
 """The machines as they ship."""
+
+SEALED = Build(sealing=SealingMachine)
+"""The same on a sealed bus."""

@@ -20,6 +20,8 @@ from rvq.core.membership import Membership, Peer
 from rvq.core.order import Gate, KeyOrder
 from rvq.core.receiver import ReceiverMachine
 from rvq.core.recorder import RecorderMachine
+from rvq.core.sealers import Way
+from rvq.core.sealing import SealingMachine
 from rvq.core.sender import SenderMachine
 from rvq.core.stamps import Segment, StampLog
 from rvq.core.stream import Stream
@@ -28,8 +30,9 @@ from rvq.core.taken import Taken
 from rvq.core.work import Work
 from rvq.message import Message
 from rvq.sim.checkers import Promise
-from rvq.sim.machines import PRODUCT, Build
+from rvq.sim.machines import PRODUCT, SEALED, Build
 from rvq.wire.frames import Alive, Heard, LaneKey, LaneProgress, Outcome, SenderAlive, Stamp, StreamReport
+from rvq.wire.seal import NONCE_BYTES
 
 FAR = 2**62
 """A sequence beyond every stream's end."""
@@ -44,14 +47,17 @@ class Mutant:
     sender: type[SenderMachine] = SenderMachine
     receiver: type[ReceiverMachine] = ReceiverMachine
     recorder: type[RecorderMachine] = RecorderMachine
+    sealing: type[SealingMachine] | None = None
+    """Not None if it takes a sealed bus to see it."""
 
 
-def build_named(mutant: str | None) -> Build:
-    """The product, or one of its mutants."""
+def build_named(mutant: str | None, *, sealed: bool = False) -> Build:
+    """The product, or one of its mutants; with `sealed`, on a sealed bus."""
     if mutant is None:
-        return PRODUCT
+        return SEALED if sealed else PRODUCT
     chosen = MUTANTS[mutant]
-    return Build(chosen.sender, chosen.receiver, recorder=chosen.recorder)
+    sealing = chosen.sealing or (SealingMachine if sealed else None)
+    return Build(chosen.sender, chosen.receiver, recorder=chosen.recorder, sealing=sealing)
 
 
 def _become(part: Any, kind: type) -> None:
@@ -317,6 +323,25 @@ class HastyRecorder(RecorderMachine):
         """It was said before."""
 
 
+# --- the seal -----------------------------------------------------------------------------------------------------
+
+
+class ForgetfulSeal(SealingMachine):
+    """Lets in what is true, however often."""
+
+    def _is_new(self, way: Way, counter: int) -> bool:
+        return True
+
+
+class TrustingSeal(SealingMachine):
+    """Takes whoever sealed something true for one who is here now."""
+
+    def _challenge(self, now: float, salt: bytes, source: Address) -> None:
+        nonce = self._sealers.ask(now, salt, source, bytes(NONCE_BYTES))
+        if nonce is not None:
+            self._sealers.prove(now, salt, source, nonce, 0)
+
+
 # --- the sending end ----------------------------------------------------------------------------------------------
 
 
@@ -429,6 +454,14 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "tells-others-deeds": Mutant(
         "a receiver tells recorders that it did what it found done", (Promise.TOLD,), receiver=TellsOthersDeeds
+    ),
+    "no-replay-window": Mutant(
+        "on a sealed bus, what was let in before is let in again", (Promise.SEALED,), sealing=ForgetfulSeal
+    ),
+    "no-challenge": Mutant(
+        "on a sealed bus, whoever is heard for the first time is taken to be there",
+        (Promise.SEALED,),
+        sealing=TrustingSeal,
     ),
     "no-repair": Mutant("nobody asks for what was lost", (Promise.LOST,), receiver=NoRepair),
 }

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from random import Random
 from zlib import crc32
 
-from rvq.core.machine import Cut, Datagram, Route
+from rvq.core.machine import Cut, Datagram, Route, Target
 from rvq.sim.clock import Clock
 from rvq.wire.frames import FrameType
+from rvq.wire.seal import Channel, is_sealed
 from rvq.wire.train import split
 
 BUFFER_BYTES = 4 * 1024 * 1024
@@ -26,6 +27,9 @@ DATAGRAM_OVERHEAD_BYTES = 512
 
 KIND = 4
 """Where a frame's header has its type."""
+
+CHANNEL = 30
+"""Where a sealed frame's header says which way it went."""
 
 JOINED_BYTES_MAX = 65_000
 """Of frames that a kernel joins."""
@@ -119,7 +123,14 @@ def _joined(packets: list[tuple[str, bytes]]) -> list[Packet]:
 
 
 def _is_data(datagram: bytes) -> bool:
+    """Of the frames of a sealed bus the network knows only which address they go to."""
+    if is_sealed(datagram):
+        return datagram[CHANNEL : CHANNEL + 1] == bytes([Channel.DATA])
     return datagram[KIND : KIND + 1] == bytes([FrameType.DATA])
+
+
+def _cut(target: Target, datagram: bytes) -> list[bytes]:
+    return split(datagram, target.size) if isinstance(target, Cut) else [datagram]
 
 
 class Fault:
@@ -140,6 +151,10 @@ class Network:
     """Everyone's multicast and unicast. `link` holds for all links that have none of their own."""
 
     def __init__(self, clock: Clock, random: Random, link: Link | None = None) -> None:
+        self.kind_of: Callable[[bytes], int] = lambda datagram: datagram[KIND]
+        """The type of a frame, for `sieve`. On a sealed bus no network could know it."""
+        self.overhear: Callable[[str, list[bytes]], None] | None = None
+        """Somebody hears everything."""
         self.link = self.plain_link = link or Link()
         self.sent = 0
         self.lost = 0
@@ -199,9 +214,11 @@ class Network:
         label = self._endpoints[source].label
         self.sent += len(outgoing)
         batches: dict[str, list[bytes]] = {}
+        if self.overhear is not None:
+            self.overhear(source, [one for target, datagram in outgoing for one in _cut(target, datagram)])
         for target, datagram in outgoing:
             if isinstance(target, Cut):
-                frames = split(datagram, target.size)
+                frames = _cut(target, datagram)
                 for name in self._listeners.get((label, Route.DATA), ()):
                     if name != source:
                         batches.setdefault(name, []).extend(frames)
@@ -214,13 +231,22 @@ class Network:
         for name, datagrams in batches.items():
             self._carry((source, name), datagrams)
 
+    @property
+    def names(self) -> list[str]:
+        """Of all endpoints."""
+        return list(self._endpoints)
+
+    def inject(self, source: str, name: str, datagram: bytes) -> None:
+        """Somebody says this in another's name, and it comes at once."""
+        self._arrive((source, name), [datagram])
+
     def _carry(self, pair: Pair, datagrams: list[bytes]) -> None:
         if pair in self._cuts:
             self.lost += len(datagrams)
             return
         if pair in self._sieves:
             sieved = frozenset().union(*self._sieves[pair])
-            datagrams = [datagram for datagram in datagrams if datagram[KIND] not in sieved]
+            datagrams = [datagram for datagram in datagrams if self.kind_of(datagram) not in sieved]
             if not datagrams:
                 return
         if pair in self._clogs:

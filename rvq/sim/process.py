@@ -15,6 +15,7 @@ from itertools import chain
 from random import Random
 from typing import Any
 
+from rvq.core.machine import Machine, Target
 from rvq.errors import WireError
 from rvq.sim.clock import Clock, LocalClock
 from rvq.sim.history import (
@@ -33,6 +34,7 @@ from rvq.sim.history import (
 )
 from rvq.sim.machines import ReceivingEnd, RecordingEnd, SendingEnd, StartedMessage, TappingEnd
 from rvq.sim.network import BUFFER_BYTES, KIND, Network
+from rvq.sim.sealed import Guarded, SealedBus
 from rvq.sim.story import Story
 from rvq.wire.codec import decode_control
 from rvq.wire.frames import FrameType, Stamp
@@ -72,12 +74,16 @@ class Surroundings:
     history: History
     story: Story
     random: Random
+    bus: SealedBus | None = None
+    """None: frames are plain."""
 
 
 class Process:
     """One machine and its driver. `id` is the machine's; `name` its address."""
 
     machine: SendingEnd | ReceivingEnd | TappingEnd | RecordingEnd
+    guarded: Guarded | None = None
+    """The machine behind its seal, if the bus is sealed."""
 
     def __init__(
         self,
@@ -124,6 +130,16 @@ class Process:
         """Datagrams that did not fit the buffer."""
         return self._endpoint.overflowed
 
+    def _put_on_bus(self) -> None:
+        """The machine is driven as it is, or behind a seal."""
+        self._driven: Machine = self.machine
+        if self._around.bus is not None:
+            machine = self.machine
+            self.guarded = self._around.bus.put_behind(
+                self.name, machine, self.local_now, machine.stats, machine.events
+            )
+            self._driven = self.guarded
+
     # --- what can befall it ---------------------------------------------------------------------------------------
 
     def pause(self) -> None:
@@ -162,7 +178,7 @@ class Process:
         """Prove the machine's invariants again. Called a few times per virtual second."""
         if self.alive:
             try:
-                self.machine.check_invariants()
+                self._driven.check_invariants()
             except Exception as error:
                 self._break(error)
 
@@ -191,24 +207,27 @@ class Process:
 
     def _read(self) -> None:
         now = self.local_now
-        receive = self.machine.receive
+        receive = self._driven.receive
         for source, datagram, size in self._endpoint.read():
             receive(now, datagram, source, size)
 
     def _wake(self) -> None:
-        self.machine.wake(self.local_now)
+        self._driven.wake(self.local_now)
 
     def _send(self) -> None:
-        outgoing = self.machine.take_outgoing()
+        outgoing = self._driven.take_outgoing()
         if outgoing and self.alive:
-            if self._around.story.level:
-                for target, datagram in outgoing:
-                    self._around.story.overhear(self.name, target, datagram)
+            for target, datagram in outgoing if self.guarded is None else self.guarded.said:
+                self._note_said(target, datagram)
             self._around.network.send(self.name, outgoing)
+
+    def _note_said(self, target: Target, datagram: bytes) -> None:
+        if self._around.story.level:
+            self._around.story.overhear(self.name, target, datagram)
 
     def _arm(self) -> None:
         """One timer. A later deadline leaves the armed event as it is: it finds nothing due and arms again."""
-        deadline = self.machine.next_deadline()
+        deadline = self._driven.next_deadline()
         if deadline == math.inf or self.state is not State.RUNNING:
             return
         due = max(self.local.true_time(deadline), self._clock.now)
@@ -222,7 +241,7 @@ class Process:
             return
         self._armed_at = math.inf
         if self.state is State.RUNNING:
-            if self.machine.next_deadline() <= self.local_now:
+            if self._driven.next_deadline() <= self.local_now:
                 self._wakes += 1
                 self._do(self._wake)
             else:
@@ -281,6 +300,7 @@ class SenderProcess(Process):
     ) -> None:
         super().__init__(around, name, id, label, local, hears_data=False, buffer_bytes=buffer_bytes)
         self.machine = machine
+        self._put_on_bus()
         self.submitted = 0
         self.stamps: list[tuple[float, Stamp]] = []
         """Every switch of the stream, and when it was announced."""
@@ -379,17 +399,11 @@ class SenderProcess(Process):
                 self._waiting_for = waiting_for
                 self._tell(f"waits: {waiting_for}" if waiting_for else "waits no longer")
 
-    def _send(self) -> None:
-        outgoing = self.machine.take_outgoing()
-        if not outgoing or not self.alive:
-            return
-        for target, datagram in outgoing:
-            if datagram[KIND] == FrameType.STAMP and datagram not in self._stamps_seen:
-                self._stamps_seen.add(datagram)
-                self._note_stamp(datagram)
-            if self._around.story.level:
-                self._around.story.overhear(self.name, target, datagram)
-        self._around.network.send(self.name, outgoing)
+    def _note_said(self, target: Target, datagram: bytes) -> None:
+        if datagram[KIND] == FrameType.STAMP and datagram not in self._stamps_seen:
+            self._stamps_seen.add(datagram)
+            self._note_stamp(datagram)
+        super()._note_said(target, datagram)
 
     def _note_stamp(self, datagram: bytes) -> None:
         try:
@@ -433,6 +447,7 @@ class ReceiverProcess(Process):
     ) -> None:
         super().__init__(around, name, id, label, local, hears_data=True, buffer_bytes=buffer_bytes)
         self.machine = machine
+        self._put_on_bus()
         self.group = group
         self.handler = handler
         self.concurrency = concurrency
@@ -559,6 +574,7 @@ class TapProcess(Process):
     ) -> None:
         super().__init__(around, name, id, label, local, hears_data=True, buffer_bytes=buffer_bytes, luck=around.random)
         self.machine = machine
+        self._put_on_bus()
         self.seen: list[tuple[int, int]] = []
         """(stream, sequence) of everything that it was shown."""
         self._tell(f"taps {label!r} (id {id:016x}, clock rate {local.rate:.3f})")

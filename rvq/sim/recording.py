@@ -46,6 +46,7 @@ class RecorderProcess(Process):
     ) -> None:
         super().__init__(around, name, id, label, local, hears_data=True, buffer_bytes=buffer_bytes)
         self.machine = machine
+        self._put_on_bus()
         self.group = group
         self.sync_s = sync_s
         self.leaving = False

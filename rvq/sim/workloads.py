@@ -255,6 +255,8 @@ def build_world(
     plan = _with_hold(plan, Random(f"hold {seed}"))
     plan = _with_recorders(plan, Random(f"recorders {seed}"))
     world.story.tell("plan", str(plan))
+    if world.bus is not None:
+        world.attacker(LABEL)
     world.disturb(plan.link)
     handler = _handler(world.random, plan)
     for index in range(plan.receivers):

@@ -32,6 +32,7 @@ from typing import Any, TypeVar
 
 from rvq.core.recorder import JOURNAL
 from rvq.core.stats import Stats
+from rvq.sim.attacker import Attacker
 from rvq.sim.checkers import Verdict, judge
 from rvq.sim.clock import Clock, LocalClock
 from rvq.sim.deeds import claimed
@@ -40,6 +41,7 @@ from rvq.sim.machines import PRODUCT, Build, StartedMessage
 from rvq.sim.network import BUFFER_BYTES, Fault, Link, Network
 from rvq.sim.process import Handler, Job, Process, ReceiverProcess, SenderProcess, State, Surroundings, TapProcess
 from rvq.sim.recording import RecorderProcess
+from rvq.sim.sealed import SealedBus
 from rvq.sim.story import Story
 from rvq.timings import Timings
 from rvq.wire.frames import FrameType
@@ -94,7 +96,12 @@ class World:
         self.build = build or PRODUCT
         self.timings = timings or Timings()
         self._clock_error = clock_error
-        self._around = Surroundings(self.clock, self.network, self.history, self.story, self.random)
+        sealing = self.build.sealing
+        self.bus = None if sealing is None else SealedBus(seed, self.clock, self.history, sealing)
+        """The sealed bus that all are on; None if frames are plain."""
+        if self.bus is not None:
+            self.network.kind_of = self.bus.kind_of
+        self._around = Surroundings(self.clock, self.network, self.history, self.story, self.random, self.bus)
         self._again: dict[Process, Callable[[], Process]] = {}
         self._names: set[str] = set()
         self._planned = 0
@@ -274,6 +281,10 @@ class World:
             options=options,
         )
         return process
+
+    def attacker(self, label: str) -> Attacker:
+        """Somebody without a key, who hears everything from now on, repeats it and forges."""
+        return Attacker(self.clock, self.network, label, Random(f"{self.seed} attacker"))
 
     def _start_sender(
         self,

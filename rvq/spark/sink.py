@@ -30,6 +30,7 @@ WRITE_OPTIONS: Final = (
     "interface",
     "port",
     "address",
+    "keyFile",
     "progress",
     "runId",
     "checkpointLocation",
@@ -62,6 +63,8 @@ def write_options(options: Mapping[str, str], *, streaming: bool) -> WriteOption
             raise SparkError(f"no option is called {name!r}: there are {', '.join(WRITE_OPTIONS)}")
     topic = given.get("topic")
     bus: dict[str, Any] = {name: given[name] for name in ("interface", "address") if name in given}
+    if "keyfile" in given:
+        bus["key"] = given["keyfile"]  # on whichever machine a task runs
     if "port" in given:
         bus["port"] = _number("port", given["port"])
     Bus.from_env(**bus)  # its own checks

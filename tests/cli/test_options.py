@@ -32,9 +32,11 @@ def test_an_option_wins_over_the_environment(monkeypatch: pytest.MonkeyPatch) ->
     assert bus_from(parsed("--port", "7002")) == Bus(interface="eth7", port=7002)
 
 
-def test_a_key_file_is_refused_and_not_ignored() -> None:
-    with pytest.raises(BusError, match="sealed buses"):
-        bus_from(parsed("--key-file", "bus.key"))
+def test_a_key_file_is_that_of_the_option_or_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert bus_from(parsed("--key-file", "bus.key")) == Bus(key="bus.key")
+    monkeypatch.setenv("RVQ_KEY_FILE", "other.key")
+    assert bus_from(parsed()) == Bus(key="other.key")
+    assert bus_from(parsed("--key-file", "bus.key")) == Bus(key="bus.key")
 
 
 def test_an_empty_option_is_not_the_same_as_none() -> None:

@@ -134,6 +134,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--log", required=True)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--interface", default="lo")
+    parser.add_argument("--key", help="the bus is sealed with this key file")
     parser.add_argument("--group", default="default")
     parser.add_argument("--weight", type=int, default=1)
     parser.add_argument("--tap", type=int, default=0, help="1: in no group")
@@ -151,7 +152,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 def main(arguments: list[str]) -> None:
     args = parse(arguments)
     logging.basicConfig(level=logging.INFO, format="%(relativeCreated)d %(name)s %(message)s")
-    bus = rvq.Bus(interface=args.interface, port=args.port)
+    bus = rvq.Bus(interface=args.interface, port=args.port, key=args.key)
     run({"receive": receive, "send": send}[args.role](args, bus, Log(args.log)))
 
 

@@ -13,9 +13,10 @@ import pytest
 
 from rvq.core.receiver import ReceiverMachine
 from rvq.core.recorder import RecorderMachine
+from rvq.core.sealing import SealingMachine
 from rvq.core.sender import SenderMachine
 from rvq.sim import Promise, Verdict
-from rvq.sim.machines import PRODUCT
+from rvq.sim.machines import PRODUCT, SEALED
 from rvq.sim.mutants import MUTANTS, build_named
 from rvq.sim.workloads import run_seed
 from rvq.wire.frames import FrameType
@@ -30,9 +31,11 @@ FOUND_AT: dict[str, tuple[int, ...]] = {
     "joiners-ignore-open-stamps": (0, 8, 10),
     "keys-do-not-wait": (0, 1, 5),
     "lease-from-echo": (14, 17),
+    "no-challenge": (0, 1, 2),
     "no-lease": (0, 20, 29),
     "no-lease-wait": (0, 297, 20),
     "no-repair": (0, 1, 2),
+    "no-replay-window": (0, 1, 2),
     "no-reports": (0, 1, 2),
     "no-stamps": (2, 6),
     "no-strikes": (22, 68),
@@ -192,6 +195,21 @@ def test_the_product_has_no_mutant_in_it() -> None:
     assert build_named(None) is PRODUCT
     assert (PRODUCT.sender, PRODUCT.receiver) == (SenderMachine, ReceiverMachine)
     assert PRODUCT.recorder is RecorderMachine
+
+
+def test_the_seals_mutants_are_on_a_sealed_bus_and_others_if_they_are_told_to() -> None:
+    sealing = {name for name in MUTANTS if build_named(name).sealing is not None}
+    assert sealing == {"no-challenge", "no-replay-window"}
+    assert build_named(None, sealed=True) is SEALED and SEALED.sealing is SealingMachine
+    assert build_named("no-lease", sealed=True).sealing is SealingMachine
+    assert build_named("no-challenge", sealed=True) == build_named("no-challenge")
+
+
+@pytest.mark.parametrize("name", ["no-challenge", "no-replay-window"])
+def test_with_all_rules_of_the_seal_the_same_worlds_keep_every_promise(name: str) -> None:
+    for seed in FOUND_AT[name]:
+        verdict = run_seed(seed, build=SEALED)
+        assert verdict.ok, str(verdict)
 
 
 def test_a_mutant_in_one_world_leaves_the_next_as_it_is() -> None:

@@ -121,3 +121,9 @@ def test_what_was_sent_is_kept_in_the_checkpoint_if_it_is_a_folder() -> None:
     assert progress("hdfs://host/c") is None
     with pytest.raises(SparkError, match="belong together"):
         write_options({"topic": "a", "progress": "/p"}, streaming=False)
+
+
+def test_a_key_file_seals_what_is_sent() -> None:
+    options = write_options({"topic": "a", "keyFile": "/etc/bus.key", "port": "7401"}, streaming=False)
+    assert options.bus == {"key": "/etc/bus.key", "port": 7401}
+    assert write_options({"topic": "a"}, streaming=False).bus == {}

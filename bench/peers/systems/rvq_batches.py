@@ -14,7 +14,7 @@ _ = rvq.Receiver, rvq.Sender  # public names are imported when first used: here,
 
 
 def bus_of(job: Job) -> rvq.Bus:
-    return rvq.Bus(interface=job.interface, port=job.port)
+    return rvq.Bus(interface=job.interface, port=job.port, key=bytes.fromhex(job.key) or None)
 
 
 def receive(job: Job, board: Board, process: int, tally: Tally) -> None:

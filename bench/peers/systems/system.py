@@ -29,6 +29,8 @@ class Job:
     interface: str = "lo"
     namespaces: Sequence[str] = ()
     """The network namespace of each process, the receivers' first; empty if all stay where they are."""
+    key: str = ""
+    """In hexadecimal, of a sealed bus."""
     offload: bool = True
     """Whether rvq may hand the kernel many datagrams of one length at once (UDP_SEGMENT, UDP_GRO)."""
 
