@@ -22,6 +22,11 @@ BEATS_MAX = 32
 Point = tuple[float, float, float, int]
 
 
+def printable(text: str) -> str:
+    """Of a text that anyone may have sent, what does no harm to a terminal."""
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
 class Seen:
     """What senders and receivers have in common."""
 
@@ -90,7 +95,7 @@ class Seen:
         where = f"{address[0]}:{address[1]}" if isinstance(address, tuple) and len(address) == 2 else address
         return {
             "id": hex_id(self.id),
-            "host": about.host if about else None,
+            "host": printable(about.host) if about else None,
             "pid": about.pid if about else None,
             "address": None if where is None else str(where),
             "started_at": round(about.started_at, 3) if about else None,

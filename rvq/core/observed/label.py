@@ -11,7 +11,7 @@ from typing import Any
 
 from rvq import limits
 from rvq.core.machine import Address, Wall
-from rvq.core.observed.ends import Seen, SeenReceiver, SeenSender
+from rvq.core.observed.ends import Seen, SeenReceiver, SeenSender, printable
 from rvq.core.observed.group import SeenGroup
 from rvq.core.observed.happenings import Happenings, short
 from rvq.timings import Timings
@@ -124,7 +124,7 @@ class SeenLabel:
 
     def _group(self, name: str) -> SeenGroup | None:
         group = self.groups.get(name)
-        if group is None and len(self.groups) < limits.GROUPS_MAX:
+        if group is None and len(self.groups) < limits.GROUPS_MAX and printable(name) == name:
             group = self.groups[name] = SeenGroup(self.label, name, self._happenings)
         return group
 
@@ -235,7 +235,7 @@ class SeenLabel:
         stamp, versions, told = sender.about.stamp, sender.versions, sender.versions_told
         if told is not None and stamp > sender.stamp_told:
             for name, version in versions.items():
-                if told.get(name) != version:
+                if told.get(name) != version and name in self.groups:
                     text = f"sender {short(sender.id)} took table {version.counter} of {name}"
                     # Of several stamps at once, only the newest one's sequence is known.
                     from_on = "from" if stamp == sender.stamp_told + 1 else "at the latest from"
