@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from rvq.core.machine import Machine
 from rvq.core.strangers import STRANGER
+from rvq.transport.passive import PassiveEndpoint
 from rvq.transport.udp import Address, Endpoint
 
 logger = logging.getLogger("rvq")
@@ -52,7 +53,7 @@ class Signal:
 class Driver:
     """Calls `on_change` after each step of the machine."""
 
-    def __init__(self, machine: Machine, endpoint: Endpoint, on_change: Callable[[], None]) -> None:
+    def __init__(self, machine: Machine, endpoint: Endpoint | PassiveEndpoint, on_change: Callable[[], None]) -> None:
         self.closed = False
         self._machine = machine
         self._endpoint = endpoint

@@ -15,6 +15,7 @@ from typing import Literal
 
 from rvq.aio.dead import DeadLetters
 from rvq.aio.driver import Driver, Signal, log_level, monotonic
+from rvq.aio.home import here
 from rvq.aio.sealing import keys_of, sealed
 from rvq.bus import Bus, check_bus
 from rvq.core.receiver import ReceiverMachine
@@ -131,6 +132,7 @@ class Receiver:
             settler=_Settler(self),
             tracked=self._tracked,
             hand_over=self._hand_over,
+            home=here(),
         )
 
     # --- lifetime -------------------------------------------------------------------------------------------------

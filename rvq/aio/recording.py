@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from random import Random
 
 from rvq.aio.driver import Driver, Signal, log_level, monotonic
+from rvq.aio.home import here
 from rvq.aio.sealing import keys_of, sealed
 from rvq.bus import Bus
 from rvq.core.recorder import RecorderMachine
@@ -56,6 +57,7 @@ class Recording:
             now=monotonic(),
             wall_offset=time.time() - monotonic(),
             receive_bytes=endpoint.receive_buffer_bytes,
+            home=here(),
         )
         self._driver = Driver(sealed(self._machine, bus, keys), endpoint, self._on_change)
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from rvq import limits
 from rvq.aio.driver import Driver, Signal, log_level, monotonic
+from rvq.aio.home import here
 from rvq.aio.sealing import frame_bytes, keys_of, sealed
 from rvq.aio.times import due_time, time_to_live
 from rvq.bus import Bus, check_bus
@@ -94,6 +95,7 @@ class Sender:
             window=self._window,
             hold=self._hold,
             groups=self._groups,
+            home=here(),
         )
         self._driver = Driver(sealed(self._machine, self.bus, keys), endpoint, self._on_change)
 

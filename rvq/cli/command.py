@@ -26,6 +26,7 @@ WRONG_USE: Final = 2
 COMMANDS: Final = {
     "send": "send each TEXT, or each line of standard input, as one message, and wait until all are done",
     "listen": "print each message on a line of its own, or run a command for it",
+    "top": "watch who is on the bus and what they do, as it happens; only listens",
     "dead": "see what was given up, send it again, or drop it: rvq dead ls LABEL",
     "record": "write labels to disk as they come, to be read and replayed: rvq record DIR --label work",
     "replay": "send what was recorded once more, to all or into one group: rvq replay DIR --label work",

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from rvq.core.chronicle import Kept
 from rvq.core.machine import Machine
+from rvq.core.observer import ObserverMachine
 from rvq.core.receiver import ReceiverMachine
 from rvq.core.recorder import RecorderMachine
 from rvq.core.sealing import SealingMachine
@@ -132,6 +133,7 @@ class Build:
     recorder: Callable[..., RecordingEnd] = RecorderMachine
     sealing: Callable[..., SealingMachine] | None = None
     """What stands around each of them on a sealed bus; None: frames are plain."""
+    observer: Callable[..., ObserverMachine] = ObserverMachine
 
 
 PRODUCT = Build()

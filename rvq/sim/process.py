@@ -16,6 +16,7 @@ from random import Random
 from typing import Any
 
 from rvq.core.machine import Machine, Target
+from rvq.core.observer import ObserverMachine
 from rvq.errors import WireError
 from rvq.sim.clock import Clock, LocalClock
 from rvq.sim.history import (
@@ -81,7 +82,7 @@ class Surroundings:
 class Process:
     """One machine and its driver. `id` is the machine's; `name` its address."""
 
-    machine: SendingEnd | ReceivingEnd | TappingEnd | RecordingEnd
+    machine: SendingEnd | ReceivingEnd | TappingEnd | RecordingEnd | ObserverMachine
     guarded: Guarded | None = None
     """The machine behind its seal, if the bus is sealed."""
 

@@ -64,7 +64,7 @@ def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -
     assert shown.startswith(f"usage: rvq {name} ") and "--key-file" in shown
 
 
-@pytest.mark.parametrize("arguments", [[], ["dance"], ["--port", "7", "send"], ["top"]])
+@pytest.mark.parametrize("arguments", [[], ["dance"], ["--port", "7", "send"], ["tops"]])
 def test_no_command_or_an_unknown_one_is_wrong_use(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         rvq.cli.main(arguments)

@@ -153,6 +153,33 @@ GOLDEN: list[tuple[f.Control, str]] = [
         "7276710128000000c0ffee07000000000123456789abcdef0000000000000000"
         "95a4776f726ba764656661756c7405119296010201cd012dcd0136cb3ff800000000000096040201cd0139cd0139cb3ffc000000000000",
     ),
+    (
+        f.About(
+            SOURCE,
+            "work",
+            "default",
+            False,
+            True,
+            "host-a",
+            4711,
+            1.5,
+            2,
+            f.Version(3, 11),
+            1,
+            2,
+            4,
+            5,
+            301,
+            6,
+            0.25,
+            7,
+            8,
+            tuple(range(13)),
+        ),
+        "7276710130000000c0ffee07000000000123456789abcdef0000000000000000"
+        "dc0013a4776f726ba764656661756c74c2c3a6686f73742d61cd1267cb3ff80000000000000292030b01020405cd012d06cb3fd0000000"
+        "00000007089d000102030405060708090a0b0c",
+    ),
 ]
 
 
@@ -236,6 +263,7 @@ def stamps(keyed: bool) -> st.SearchStrategy[f.Stamp]:
     return st.builds(f.Stamp, numbers, names, numbers, numbers, st.just(keyed), tuples_of(group_stamps))
 
 
+seconds = st.floats(0, allow_nan=False, allow_infinity=False)
 heard = st.builds(f.Heard, numbers, numbers, numbers, st.booleans(), st.booleans())
 handled_runs = st.tuples(numbers, numbers).flatmap(
     lambda ends: st.builds(
@@ -308,6 +336,24 @@ controls: st.SearchStrategy[f.Control] = st.one_of(
     st.builds(f.Goodbye, numbers, names, names),
     st.builds(f.HandOver, numbers, numbers, names, numbers, numbers, numbers, numbers, numbers),
     st.builds(f.Handled, numbers, names, names, numbers, numbers, tuples_of(handled_runs)),
+    st.builds(
+        f.About,
+        numbers,
+        names,
+        st.just("") | names,
+        st.booleans(),
+        st.booleans(),
+        st.just("") | names,
+        numbers,
+        seconds,
+        numbers,
+        versions,
+        *[numbers] * 6,
+        seconds,
+        numbers,
+        numbers,
+        tuples_of(numbers, limits.COUNTERS_MAX),
+    ),
 )
 
 

@@ -42,6 +42,7 @@ def test_the_numbers_of_frame_types_never_change() -> None:
         "GOODBYE": 38,
         "HAND_OVER": 39,
         "HANDLED": 40,
+        "ABOUT": 48,
     }
 
 
