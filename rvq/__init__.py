@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rvq.aio import admin as admin
+    from rvq.aio import metrics as metrics
     from rvq.aio.consume import consume
     from rvq.aio.receiver import Receiver
     from rvq.aio.recorder import Recorder
@@ -65,6 +66,7 @@ __all__ = [
     "admin",
     "catch_up",
     "consume",
+    "metrics",
     "offer_again",
     "replay",
 ]
@@ -87,7 +89,7 @@ _HOMES = {
     "TableView": "rvq.core.table",
 }
 
-_MODULES = {"admin": "rvq.aio.admin"}
+_MODULES = {"admin": "rvq.aio.admin", "metrics": "rvq.aio.metrics"}
 """Public names that are modules."""
 
 

@@ -41,6 +41,7 @@ NAMES = {
     "admin",
     "catch_up",
     "consume",
+    "metrics",
     "offer_again",
     "replay",
 }

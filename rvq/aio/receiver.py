@@ -409,6 +409,11 @@ class Receiver:
         return self._machine.waiting_for if self._machine and not self._closed else None
 
     @property
+    def machine(self) -> ReceivingMachine | None:
+        """For those who only look: `rvq.metrics`, from another thread. None before it is open."""
+        return self._machine
+
+    @property
     def stats(self) -> Stats:
         """Counts since the start."""
         self._acknowledge()

@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 from rvq.aio.driver import Signal, logger, monotonic
 from rvq.aio.recording import Recording
 from rvq.bus import Bus, check_bus
-from rvq.core.recorder import JOURNAL
+from rvq.core.recorder import JOURNAL, RecorderMachine
 from rvq.core.stats import Stats
 from rvq.core.table import TableView
 from rvq.core.taken import Taken
@@ -244,6 +244,11 @@ class Recorder:
                 logger.error("journal %s: what is too old stays: %s", self.root, error)
 
     # --- looking --------------------------------------------------------------------------------------------------
+
+    @property
+    def machines(self) -> dict[str, RecorderMachine]:
+        """By label, for those who only look, from another thread."""
+        return {recording.label: recording.machine for recording in self._recordings}
 
     @property
     def stats(self) -> dict[str, Stats]:

@@ -111,6 +111,11 @@ class Recording:
     # --- looking --------------------------------------------------------------------------------------------------
 
     @property
+    def machine(self) -> RecorderMachine:
+        """For those who only look, from another thread."""
+        return self._machine
+
+    @property
     def stats(self) -> Stats:
         return self._machine.stats
 

@@ -331,6 +331,11 @@ class Sender:
         return self._machine.tables if self._machine else {}
 
     @property
+    def machine(self) -> SenderMachine | None:
+        """For those who only look: `rvq.metrics`, from another thread. None before it is open."""
+        return self._machine
+
+    @property
     def stats(self) -> Stats:
         """Counts since the start."""
         if self._machine is None:

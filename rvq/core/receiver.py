@@ -278,6 +278,19 @@ class ReceiverMachine(End):
         members = tuple(member.id for member in table.members)
         return TableView(table.version, members, index_of(table.members, self.id))
 
+    @property
+    def gauges(self) -> dict[str, float]:
+        """What is so at present, in numbers."""
+        members = self.membership.table.members if self.membership.table else ()
+        return {
+            "table_version": self.membership.version.counter,
+            "slots": sum(member.weight for member in members if member.id == self.id),
+            "members": len(members),
+            "backlog": sum(stream.in_hand + stream.work.unstarted for stream in self.streams.values()),
+            "paused": self.paused,
+            "leaving": self.leaving,
+        }
+
     # --- leaving --------------------------------------------------------------------------------------------------
 
     def leave(self, now: float, *, drain: bool = True) -> None:

@@ -267,6 +267,29 @@ class SenderMachine(End):
             if group.table is not None and group.members
         }
 
+    @property
+    def gauges(self) -> dict[str, float]:
+        """What is so at present, in numbers."""
+        return {
+            "undone": self.undone,
+            "window_used_bytes": self._frames.bytes + self._backlog.bytes,
+            "window_bytes": self._window,
+        }
+
+    @property
+    def gauges_by_group(self) -> dict[str, dict[str, float]]:
+        """The same of each group that has a table in force."""
+        return {
+            group.name: {
+                "table_version": group.table.version.counter,
+                "slots": sum(member.weight for member in group.members),
+                "members": len(group.members),
+                "paused": self._audience.is_paused(group.name),
+            }
+            for group in self._audience.groups.values()
+            if group.table is not None
+        }
+
     def close(self, now: float) -> None:
         """Say goodbye. Nothing may be undone, or it is given up."""
         if not self.closed:

@@ -15,6 +15,7 @@ from itertools import chain
 from random import Random
 from typing import Any
 
+from rvq.core.asker import AskerMachine
 from rvq.errors import WireError
 from rvq.sim.clock import Clock, LocalClock
 from rvq.sim.history import (
@@ -77,7 +78,7 @@ class Surroundings:
 class Process:
     """One machine and its driver. `id` is the machine's; `name` its address."""
 
-    machine: SendingEnd | ReceivingEnd | TappingEnd | RecordingEnd
+    machine: SendingEnd | ReceivingEnd | TappingEnd | RecordingEnd | AskerMachine
 
     def __init__(
         self,
@@ -454,6 +455,7 @@ class ReceiverProcess(Process):
 
     def _work(self) -> None:
         machine = self.machine
+        self.leaving = self.leaving or machine.leaving  # told to by an order
         while machine.ready and self.handling < self.concurrency:
             messages = machine.take(self.local_now, self.concurrency - self.handling)
             if not messages:
