@@ -16,6 +16,7 @@ from random import Random
 from typing import Any
 
 from rvq.core.asker import AskerMachine
+from rvq.core.observer import ObserverMachine
 from rvq.errors import WireError
 from rvq.sim.clock import Clock, LocalClock
 from rvq.sim.history import (
@@ -78,7 +79,7 @@ class Surroundings:
 class Process:
     """One machine and its driver. `id` is the machine's; `name` its address."""
 
-    machine: SendingEnd | ReceivingEnd | TappingEnd | RecordingEnd | AskerMachine
+    machine: SendingEnd | ReceivingEnd | TappingEnd | RecordingEnd | ObserverMachine | AskerMachine
 
     def __init__(
         self,

@@ -47,8 +47,9 @@ def test_the_numbers_of_frame_types_never_change() -> None:
         "GOODBYE": 38,
         "HAND_OVER": 39,
         "HANDLED": 40,
-        "ORDER": 48,
-        "ORDER_DONE": 49,
+        "ABOUT": 48,
+        "ORDER": 64,
+        "ORDER_DONE": 65,
     }
 
 
