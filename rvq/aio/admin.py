@@ -14,6 +14,7 @@ import time
 from dataclasses import dataclass
 
 from rvq.aio.driver import Driver, Signal, monotonic
+from rvq.aio.observer import Observer
 from rvq.bus import Bus, check_bus
 from rvq.core.asker import AskerMachine, Wish
 from rvq.errors import BadArgument, OrderFailed
@@ -35,20 +36,23 @@ class Ordered:
     receivers: tuple[str, ...]
 
 
-async def drain(id: str | int, *, label: str, bus: Bus | None = None, by: str | None = None) -> Ordered:
+async def drain(id: str | int, *, label: str | None = None, bus: Bus | None = None, by: str | None = None) -> Ordered:
     """Have a receiver finish what is its own, and go: as if its process got SIGTERM.
 
     id: `receiver.id`, or the first hexadecimal digits of it, as many as make clear who is meant.
+    label: what it listens to; looked up among all labels of the bus unless told, which takes about two seconds.
     by: who asks, for its log; host and process unless told.
     """
-    return await _ask(label, Wish(OrderKind.DRAIN, check_id(id)), bus, by)
+    return await _ask_one(label, Wish(OrderKind.DRAIN, check_id(id)), bus, by)
 
 
-async def weight(id: str | int, weight: int, *, label: str, bus: Bus | None = None, by: str | None = None) -> Ordered:
+async def weight(
+    id: str | int, weight: int, *, label: str | None = None, bus: Bus | None = None, by: str | None = None
+) -> Ordered:
     """Give a receiver another weight, 1 to 64: from the next table on, its share of new messages follows it."""
     if isinstance(weight, bool) or not isinstance(weight, int) or not 1 <= weight <= WEIGHT_MAX:
         raise BadArgument(f"weight={weight!r} is not a weight: give a whole number from 1 to {WEIGHT_MAX}")
-    return await _ask(label, Wish(OrderKind.WEIGHT, check_id(id), weight), bus, by)
+    return await _ask_one(label, Wish(OrderKind.WEIGHT, check_id(id), weight), bus, by)
 
 
 async def pause(label: str, group: str = "default", *, bus: Bus | None = None, by: str | None = None) -> Ordered:
@@ -69,6 +73,37 @@ def check_id(id: str | int) -> str:
     if not digits or len(digits) > ID_DIGITS or set(digits) - set("0123456789abcdef"):
         raise BadArgument(f"id={id!r:.60} is not the id of a receiver: give up to {ID_DIGITS} digits of 0-9 and a-f")
     return digits
+
+
+async def _ask_one(label: str | None, wish: Wish, bus: Bus | None, by: str | None) -> Ordered:
+    """An order to one receiver, of whatever label."""
+    bus = check_bus(bus)
+    if label is None:
+        label, id = await find(wish.whom, bus)
+        wish = wish._replace(whom=id)
+    return await _ask(label, wish, bus, by)
+
+
+async def find(id: str, bus: Bus) -> tuple[str, str]:
+    """The label and the whole id of the receiver whose id begins so, as everybody tells the directory of the bus."""
+    async with Observer(bus) as observer:
+        await observer.complete()
+        picture = observer.snapshot()
+    found = [
+        (entry["label"], receiver["id"])
+        for entry in picture["labels"]
+        for group in entry["groups"]
+        for receiver in group["receivers"]
+        if receiver["id"].startswith(id)
+    ]
+    if len(found) == 1:
+        return found[0]
+    labels = ", ".join(sorted({repr(label) for label, _ in found}))
+    if not found:
+        raise OrderFailed(f"no receiver {id} of any label is there: `rvq top --once` shows who is")
+    if len({whole for _, whole in found}) == 1:
+        raise OrderFailed(f"{id} listens to {labels}: say which is meant (label=, --label)")
+    raise OrderFailed(f"{id} begins the ids of {len(found)} receivers of {labels}: give more digits")
 
 
 async def _ask(label: str, wish: Wish, bus: Bus | None, by: str | None) -> Ordered:

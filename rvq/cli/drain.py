@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from rvq.cli.ordering import add_id, carry_out, label_of
+from rvq.cli.ordering import add_id, carry_out
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,6 +16,5 @@ def run(args: argparse.Namespace) -> int:
     from rvq.aio import admin
     from rvq.cli.command import reachable_bus
 
-    bus = reachable_bus(args)
-    id = admin.check_id(args.id)
-    return carry_out(args.prog, admin.drain(id, label=label_of(args, bus, id), bus=bus), "leaving")
+    bus, id = reachable_bus(args), admin.check_id(args.id)
+    return carry_out(args.prog, admin.drain(id, label=args.label, bus=bus), "leaving")

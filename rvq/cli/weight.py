@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from rvq.cli import values
-from rvq.cli.ordering import add_id, carry_out, label_of
+from rvq.cli.ordering import add_id, carry_out
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +18,6 @@ def run(args: argparse.Namespace) -> int:
     from rvq.aio import admin
     from rvq.cli.command import reachable_bus
 
-    bus = reachable_bus(args)
-    id = admin.check_id(args.id)
-    order = admin.weight(id, args.weight, label=label_of(args, bus, id), bus=bus)
+    bus, id = reachable_bus(args), admin.check_id(args.id)
+    order = admin.weight(id, args.weight, label=args.label, bus=bus)
     return carry_out(args.prog, order, f"weight {args.weight}")

@@ -152,3 +152,14 @@ async def test_a_recorder_can_be_drained_and_paused(bus: rvq.Bus, tmp_path: Any)
         await sender.flush(20)
         await soon(rvq.admin.drain(recorder.id, label="work", bus=bus))
         await soon(recorder.wait())
+
+
+async def test_a_receiver_is_found_by_its_id_alone_unless_that_is_not_clear(bus: rvq.Bus, tmp_path: Any) -> None:
+    async with rvq.Recorder(tmp_path, ["a", "b"], bus=bus) as recorder, Worker(bus) as one:
+        await until(lambda: all(recorder.tables.values()))
+        ordered = await soon(rvq.admin.weight(one.receiver.id, 2, bus=bus))
+        assert (ordered.label, ordered.receivers) == ("work", (f"{one.receiver.id:016x}",))
+        with pytest.raises(rvq.OrderFailed, match="listens to 'a', 'b': say which is meant"):
+            await soon(rvq.admin.weight(recorder.id, 2, bus=bus))
+        with pytest.raises(rvq.OrderFailed, match="no receiver 0000000000000001 of any label is there"):
+            await soon(rvq.admin.drain(1, bus=bus))

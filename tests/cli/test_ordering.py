@@ -30,7 +30,6 @@ def id_of(listener: Running) -> str:
     ("arguments", "words"),
     [
         (["drain"], "required: ID"),
-        (["drain", "3f2a"], "which label does 3f2a listen to? Give --label"),
         (["drain", "nobody", "--label", "work"], "'nobody' is not the id of a receiver"),
         (["weight", "3f2a"], "required: N"),
         (["weight", "3f2a", "65", "--label", "work"], "'65' is too much"),
@@ -64,6 +63,19 @@ def test_a_drained_listener_that_runs_commands_ends_too(commands: Commands) -> N
     assert commands.send("one").ended() == 0
     assert after(commands, "drain", id_of(listener), "--label", "work").process.returncode == 0
     assert listener.ended() == 0
+
+
+def test_a_receiver_is_found_whatever_it_listens_to(commands: Commands) -> None:
+    listener = commands.listen()
+    other = commands.start("listen", "other")
+    other.until_said(r"index \d+ of \d+")
+    done = after(commands, "drain", id_of(listener))
+    assert done.process.returncode == 0, done.words
+    assert listener.ended() == 0
+    lost = after(commands, "drain", id_of(listener))
+    assert lost.process.returncode == 1
+    assert f"no receiver {id_of(listener)} of any label is there" in lost.words[-1]
+    assert other.process.poll() is None
 
 
 def test_a_listener_gets_another_weight(commands: Commands) -> None:
