@@ -153,6 +153,8 @@ UNKNOWN_SALTS_BURST = 64
 
 STRANGERS_NAMED_MAX = 64
 """Peers with a wrong key, or none, that the log names. Whoever forges addresses must not fill a disk."""
+ORDERS_REMEMBERED_MAX = 256
+"""Orders of which a receiver remembers what it did: each is repeated for seconds, and people give few."""
 
 UNSENT_MESSAGES_MAX = 65_536
 """Messages that a sender holds before they have a sequence: nobody listens yet, or a window is full."""

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from rvq.aio.driver import logger
 from rvq.aio.receiver import Receiver, mark_of
+from rvq.aio.tracing import in_use
 from rvq.bus import Bus
 from rvq.core.retries import Backoff
 from rvq.core.table import TableView
@@ -129,6 +130,9 @@ class Consumer:
         self._is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
             getattr(handler, "__call__", None)  # noqa: B004  # an object whose call is a coroutine function
         )
+        tracing = in_use()
+        if tracing is not None:
+            self._handler = tracing.handling(handler, is_async=self._is_async)
         self._concurrency, self._attempts, self._backoff, self._on_lost = concurrency, attempts, backoff, on_lost
         self._random = Random()
         self._running: dict[asyncio.Task[None], Message] = {}

@@ -8,6 +8,7 @@ from contextlib import suppress
 from rvq import limits
 from rvq.aio.driver import logger
 from rvq.aio.sender import Sender
+from rvq.aio.tracing import carried
 from rvq.bus import Bus
 from rvq.dead import DeadLetter, dead_label
 from rvq.errors import BadMessage, MessageTooLarge, NotDelivered, RvqError
@@ -96,9 +97,9 @@ class DeadLetters:
 
 
 def _record(letter: DeadLetter) -> Record:
-    """Without what makes it too large or too deep for a message, which is then said."""
+    """Without what makes it too large or too deep for a message, which is then said. Its trace's context goes along."""
     try:
-        return make_record(letter.as_body())
+        return make_record(letter.as_body(), None, carried(letter.headers))
     except MessageTooLarge as error:
         return make_record(letter.without_body(error.size).as_body())
     except BadMessage as error:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Any
 
-from rvq.aio.driver import Driver, Signal, log_level, logger, monotonic
+from rvq.aio.driver import Driver, Signal, level_of, logger, monotonic
 from rvq.aio.sealing import keys_of, sealed
 from rvq.bus import Bus, check_bus
 from rvq.core.observer import ObserverMachine
@@ -96,7 +96,7 @@ class Observer:
     def _on_change(self) -> None:
         machine, endpoint = self._opened, self._endpoint
         for event in machine.events:
-            log_level(event)("observer: %s", event)
+            logger.log(level_of(event), "observer: %s", event)
         machine.events.clear()
         if endpoint is not None and machine.follows != self._follows and not endpoint.closed:
             self._follows = machine.follows

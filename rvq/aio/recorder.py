@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 from rvq.aio.driver import Signal, logger, monotonic
 from rvq.aio.recording import Recording
 from rvq.bus import Bus, check_bus
-from rvq.core.recorder import JOURNAL
+from rvq.core.recorder import JOURNAL, RecorderMachine
 from rvq.core.stats import Stats
 from rvq.core.table import TableView
 from rvq.core.taken import Taken
@@ -185,7 +185,7 @@ class Recorder:
 
     @property
     def _has_left(self) -> bool:
-        return self._leaving and all(recording.left for recording in self._recordings)
+        return bool(self._recordings) and all(recording.left for recording in self._recordings)
 
     def _gather(self) -> Batch | None:
         """What there is; None if there is nothing."""
@@ -244,6 +244,11 @@ class Recorder:
                 logger.error("journal %s: what is too old stays: %s", self.root, error)
 
     # --- looking --------------------------------------------------------------------------------------------------
+
+    @property
+    def machines(self) -> dict[str, RecorderMachine]:
+        """By label, for those who only look, from another thread."""
+        return {recording.label: recording.machine for recording in self._recordings}
 
     @property
     def stats(self) -> dict[str, Stats]:

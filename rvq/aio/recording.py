@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from random import Random
 
-from rvq.aio.driver import Driver, Signal, log_level, monotonic
+from rvq.aio.driver import Driver, Signal, level_of, logger, monotonic
 from rvq.aio.home import here
 from rvq.aio.sealing import keys_of, sealed
 from rvq.bus import Bus
@@ -115,6 +115,11 @@ class Recording:
     # --- looking --------------------------------------------------------------------------------------------------
 
     @property
+    def machine(self) -> RecorderMachine:
+        """For those who only look, from another thread."""
+        return self._machine
+
+    @property
     def stats(self) -> Stats:
         return self._machine.stats
 
@@ -128,8 +133,7 @@ class Recording:
         if machine.ready or machine.left or machine.chronicle:
             self._on_work()
         for event in machine.events:
-            level = log_level(event, is_worse=": lost " in event)
-            level("recorder %.4s… of %s: %s", f"{machine.id:016x}", self.label, event)
+            logger.log(level_of(event), "recorder %.4s… of %s: %s", f"{machine.id:016x}", self.label, event)
         machine.events.clear()
         table = machine.table
         if self._on_table is not None and table is not None and table != self._shown:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from datetime import datetime
 from itertools import islice
 from random import Random
@@ -13,10 +14,11 @@ from types import TracebackType
 from typing import Any
 
 from rvq import limits
-from rvq.aio.driver import Driver, Signal, log_level, monotonic
+from rvq.aio.driver import Driver, Signal, level_of, logger, monotonic
 from rvq.aio.home import here
 from rvq.aio.sealing import frame_bytes, keys_of, sealed
 from rvq.aio.times import due_time, time_to_live
+from rvq.aio.tracing import Tracing, in_use
 from rvq.bus import Bus, check_bus
 from rvq.core.sender import SenderMachine
 from rvq.core.stats import Stats
@@ -70,6 +72,8 @@ class Sender:
         self._gathered: list[bytes] = []
         self._gathered_kinds = bytearray()
         self._closed = False
+        self._tracing: Tracing | None = None
+        """Spans, if the program had OpenTelemetry when this was opened. Then nothing is gathered unlooked at."""
 
     # --- lifetime -------------------------------------------------------------------------------------------------
 
@@ -83,6 +87,7 @@ class Sender:
             raise Closed(f"this sender of {self.label!r} was opened before: make another")
         keys = keys_of(self.bus)
         endpoint = Endpoint.open(self.bus, self.label, data=False)
+        self._tracing = in_use()
         self._machine = SenderMachine(
             self.label,
             self.id,
@@ -148,8 +153,7 @@ class Sender:
         urgent: handled before those that wait at its receiver.
         """
         if delay is not None or due is not None or ttl is not None or urgent:
-            record = make_record(body, key, headers, due_time(delay, due), time_to_live(ttl), urgent)
-            return await self._send_slowly(record)
+            return await self._send_one(body, key, headers, due_time(delay, due), time_to_live(ttl), urgent)
         if key is None and not headers and self._quick:
             # Hot: gathered with those before it in this turn of the loop.
             data, kind = (body, RAW) if type(body) is bytes else (pack(body), PACKED)
@@ -159,7 +163,16 @@ class Sender:
                 self._gathered.append(data)
                 self._gathered_kinds.append(kind)
                 return
+        if self._tracing is not None:
+            return await self._send_one(body, key, headers)
         await self._send_slowly(make_record(body, key, headers))
+
+    async def _send_one(self, body: Any, key: str | bytes | None, headers: dict[str, Any] | None, *rest: Any) -> None:
+        """In a span, if one is recording."""
+        if self._tracing is None or not self._tracing.is_recording:
+            return await self._send_slowly(make_record(body, key, headers, *rest))
+        with self._tracing.sending(self.label, headers) as sent:
+            await self._send_slowly(make_record(body, key, sent, *rest))
 
     async def _send_slowly(self, record: Record) -> None:
         machine = self._open_machine()
@@ -205,7 +218,13 @@ class Sender:
         urgent: bool = False,
     ) -> None:
         """Send many messages: the fast way. Waits while the window is full. Those before a bad one are sent."""
-        rest = (key, headers, due_time(delay, due), time_to_live(ttl), urgent)
+        if self._tracing is not None and self._tracing.is_recording:
+            count = len(bodies) if isinstance(bodies, Sized) else None
+            with self._tracing.sending(self.label, headers, count) as headers:
+                return await self._send_all(bodies, (key, headers, due_time(delay, due), time_to_live(ttl), urgent))
+        await self._send_all(bodies, (key, headers, due_time(delay, due), time_to_live(ttl), urgent))
+
+    async def _send_all(self, bodies: Iterable[Any], rest: Rest) -> None:
         if isinstance(bodies, (str, bytes, dict)) or not isinstance(bodies, Iterable):
             raise BadMessage(f"send_many takes a list or another iterable of messages, not {type(bodies).__name__}")
         try:
@@ -276,7 +295,7 @@ class Sender:
         if not self._flushing:
             self._flushing = True
             asyncio.get_running_loop().call_soon(self._flush_later)
-        if not self._closed:
+        if not self._closed and self._tracing is None:
             self._quick = machine.room_in_frame
 
     def _flush_later(self) -> None:
@@ -299,8 +318,8 @@ class Sender:
             if machine.events:
                 for event in machine.events:
                     holds = "nobody is left" in event and machine.undone
-                    level = log_level(event, is_worse=holds or "gave up" in event)
-                    level("sender %.4s… of %s: %s", f"{self.id:016x}", self.label, event)
+                    level = logging.WARNING if holds or "gave up" in event else level_of(event)
+                    logger.log(level, "sender %.4s… of %s: %s", f"{self.id:016x}", self.label, event)
                 machine.events.clear()
 
     # --- looking --------------------------------------------------------------------------------------------------
@@ -333,6 +352,11 @@ class Sender:
     def tables(self) -> dict[str, TableView]:
         """The table in force of each group."""
         return self._machine.tables if self._machine else {}
+
+    @property
+    def machine(self) -> SenderMachine | None:
+        """For those who only look: `rvq.metrics`, from another thread. None before it is open."""
+        return self._machine
 
     @property
     def stats(self) -> Stats:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import rvq
@@ -83,7 +83,9 @@ class Delivery:
         rate: float | None,
         linger: float,
         timing: Timing | None = None,
+        measure: Callable[[rvq.Sender], AbstractContextManager[object]] | None = None,
     ) -> None:
+        self._measure = measure
         self._prog = prog
         self._timing = timing if timing is not None else Timing()
         self._options = self._timing.options()
@@ -100,8 +102,10 @@ class Delivery:
         assert task is not None
         with calling_on_signals(lambda: self._interrupt(task)):
             try:
-                async with rvq.Sender(label, bus=bus, linger=self._linger) as sender:
-                    return await self._deliver(sender, source)
+                sender = rvq.Sender(label, bus=bus, linger=self._linger)
+                with self._measure(sender) if self._measure is not None else nullcontext():
+                    async with sender:
+                        return await self._deliver(sender, source)
             except asyncio.CancelledError:
                 if not self._interrupted:
                     raise

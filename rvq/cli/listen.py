@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from rvq.cli import values
 from rvq.cli.command import WrongUse, execute, reachable_bus
+from rvq.cli.measuring import add_metrics
 
 GROUP = "default"
 """Who shares the work with whom, if nothing else is said."""
@@ -44,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=values.count,
         help="with --exec: a message that failed N times goes to LABEL.dead",
     )
+    add_metrics(parser)
 
 
 def run(args: argparse.Namespace) -> int:

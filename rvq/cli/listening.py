@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+from contextlib import AsyncExitStack
 
 import rvq
 from rvq.bus import Bus
 from rvq.cli.bodies import lines_of, meta_lines_of
 from rvq.cli.command import ALL_DONE, FAULT
 from rvq.cli.listen import GROUP
+from rvq.cli.measuring import measuring
 from rvq.cli.output import Output
 from rvq.cli.printer import Printer
 from rvq.cli.quiet import Quiet
@@ -69,7 +71,9 @@ class Listening:
         with calling_on_signals(lambda: self._on_signal(task)):
             try:
                 # Ended by an exception, it hands back at once what it holds: nothing that was not written is done.
-                async with self._receiver:
+                async with AsyncExitStack() as stack:
+                    stack.enter_context(measuring(self._args, self._words, self._receiver))
+                    await stack.enter_async_context(self._receiver)
                     if self._args.tap:
                         self._words.say(f"tapping {self._args.label}: sees everything, owns nothing")
                     try:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rvq.cli import values
 from rvq.cli.command import ALL_DONE, FAULT, WrongUse, reachable_bus
+from rvq.cli.measuring import add_metrics, measuring
 
 if TYPE_CHECKING:
     import rvq
@@ -37,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " written) (batch)",
     )
     parser.add_argument("--keep", metavar="T", type=values.span, help="delete whole hours that are older, such as 7d")
+    add_metrics(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -71,7 +73,7 @@ async def _record(args: argparse.Namespace, bus: Bus, words: Words) -> int:
     )
     announced.id = recorder.id
     stopping = _Stopping(args, recorder, words)
-    with calling_on_signals(stopping.on_signal):
+    with calling_on_signals(stopping.on_signal), measuring(args, words, recorder):
         async with recorder:
             leaving = asyncio.ensure_future(recorder.wait())
             await asyncio.wait({leaving, asyncio.ensure_future(stopping.at_once.wait())}, return_when="FIRST_COMPLETED")

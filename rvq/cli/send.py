@@ -8,11 +8,13 @@ import stat
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rvq.cli import values
 from rvq.cli.account import Account
 from rvq.cli.command import FAULT, WrongUse, execute, reachable_bus
+from rvq.cli.measuring import add_metrics, measuring
 from rvq.cli.words import Words, saying_warnings
 
 if TYPE_CHECKING:
@@ -49,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="after the last line, give up when S seconds pass in which something was due and nothing more is done"
         " (default: %(default)g)",
     )
+    add_metrics(parser)
     parser.add_argument("--quiet", action="store_true", help="say nothing but what went wrong")
 
 
@@ -83,7 +86,9 @@ def _run(args: argparse.Namespace, account: Account, words: Words) -> int:
     if source.is_terminal:
         words.say("each line is a message; Ctrl-D ends")
     with saying_warnings(args.prog, words):
-        delivery = Delivery(args.prog, account, words, rate=args.rate, linger=args.linger, timing=timing)
+        measure = partial(measuring, args, words)
+        options = {"rate": args.rate, "linger": args.linger, "timing": timing, "measure": measure}
+        delivery = Delivery(args.prog, account, words, **options)
         return run_loop(delivery.run(args.label, bus, source))
 
 

@@ -240,7 +240,7 @@ class SenderMachine(End):
 
     @property
     def waiting_for(self) -> str | None:
-        """Why nothing can be sent, in words; None if it can."""
+        """Why nothing can be sent or done, in words; None if nothing is in the way."""
         groups = self._audience.groups.values()
         if not self._done:
             return f"nobody listens to {self.label!r}: start a receiver (rvq-listen {self.label})"
@@ -248,6 +248,10 @@ class SenderMachine(End):
         if held:
             names = ", ".join(repr(name) for name in held)
             return f"nobody of group {names} is left on {self.label!r}: start a receiver of it"
+        paused = [name for name in self._done if self._audience.is_paused(name)]
+        if paused and self.undone:
+            names = ", ".join(map(repr, paused))
+            return f"group {names} of {self.label!r} is paused: rvq resume {self.label} {paused[0]}"
         if self._outbox or not self.has_room:
             return f"receivers of {self.label!r} are slower: the window is full"
         return None
@@ -264,6 +268,29 @@ class SenderMachine(End):
             group.name: TableView(group.table.version, tuple(member.id for member in group.members))
             for group in self._audience.groups.values()
             if group.table is not None and group.members
+        }
+
+    @property
+    def gauges(self) -> dict[str, float]:
+        """What is so at present, in numbers."""
+        return {
+            "undone": self.undone,
+            "window_used_bytes": self._frames.bytes + self._backlog.bytes,
+            "window_bytes": self._window,
+        }
+
+    @property
+    def gauges_by_group(self) -> dict[str, dict[str, float]]:
+        """The same of each group that has a table in force."""
+        return {
+            group.name: {
+                "table_version": group.table.version.counter,
+                "slots": sum(member.weight for member in group.members),
+                "members": len(group.members),
+                "paused": self._audience.is_paused(group.name),
+            }
+            for group in self._audience.groups.values()
+            if group.table is not None
         }
 
     def close(self, now: float) -> None:

@@ -79,6 +79,7 @@ class ReceivingEnd(Machine, Protocol):
 
     events: list[str]
     stats: Stats
+    leaving: bool
 
     @property
     def ready(self) -> bool: ...

@@ -31,7 +31,7 @@ from rvq.core.work import Work
 from rvq.message import Message
 from rvq.sim.checkers import Promise
 from rvq.sim.machines import PRODUCT, SEALED, Build
-from rvq.wire.frames import Alive, Heard, LaneKey, LaneProgress, Outcome, SenderAlive, Stamp, StreamReport
+from rvq.wire.frames import NO_PAUSE, Alive, Heard, LaneKey, LaneProgress, Outcome, SenderAlive, Stamp, StreamReport
 from rvq.wire.seal import NONCE_BYTES
 
 FAR = 2**62
@@ -395,6 +395,14 @@ class HearsOneWay(MutantSender):
 
 LEASES = (Promise.TWO_OWNERS, Promise.REPEATED)
 
+
+class KeepsAPauseToItself(ReceiverMachine):
+    """Only who hears an order knows of the pause, or of its end."""
+
+    def _on_alive(self, now: float, frame: Alive, source: Address) -> None:
+        super()._on_alive(now, replace(frame, pause=NO_PAUSE), source)
+
+
 MUTANTS: dict[str, Mutant] = {
     "no-lease": Mutant("a receiver starts messages whether or not its lease holds", LEASES, receiver=NoLease),
     "no-lease-wait": Mutant(
@@ -462,6 +470,11 @@ MUTANTS: dict[str, Mutant] = {
         "on a sealed bus, whoever is heard for the first time is taken to be there",
         (Promise.SEALED,),
         sealing=TrustingSeal,
+    ),
+    "pause-not-merged": Mutant(
+        "receivers do not learn from each other whether their group is paused",
+        (Promise.LOST,),
+        receiver=KeepsAPauseToItself,
     ),
     "no-repair": Mutant("nobody asks for what was lost", (Promise.LOST,), receiver=NoRepair),
 }

@@ -32,6 +32,7 @@ class ObserverProcess(Process):
         luck = around.random
         super().__init__(around, name, id, NO_LABEL, local, hears_data=False, buffer_bytes=buffer_bytes, luck=luck)
         self.machine = machine
+        self._put_on_bus()
         around.network.join(name, NO_LABEL, Route.ABOUT)
         self._tell(f"looks on (clock rate {local.rate:.3f})")
         self._do(lambda: None)

@@ -15,6 +15,7 @@ from itertools import chain
 from random import Random
 from typing import Any
 
+from rvq.core.asker import AskerMachine
 from rvq.core.machine import Machine, Target
 from rvq.core.observer import ObserverMachine
 from rvq.errors import WireError
@@ -82,7 +83,7 @@ class Surroundings:
 class Process:
     """One machine and its driver. `id` is the machine's; `name` its address."""
 
-    machine: SendingEnd | ReceivingEnd | TappingEnd | RecordingEnd | ObserverMachine
+    machine: SendingEnd | ReceivingEnd | TappingEnd | RecordingEnd | ObserverMachine | AskerMachine
     guarded: Guarded | None = None
     """The machine behind its seal, if the bus is sealed."""
 
@@ -470,6 +471,7 @@ class ReceiverProcess(Process):
 
     def _work(self) -> None:
         machine = self.machine
+        self.leaving = self.leaving or machine.leaving  # told to by an order
         while machine.ready and self.handling < self.concurrency:
             messages = machine.take(self.local_now, self.concurrency - self.handling)
             if not messages:

@@ -21,7 +21,7 @@ from rvq.sim.process import Handler, Job, KillsProcess, Process, ReceiverProcess
 from rvq.sim.recording import RecorderProcess
 from rvq.sim.world import SETTLE_S_MAX, World
 from rvq.timings import Timings
-from rvq.wire.frames import FrameType
+from rvq.wire.frames import FrameType, OrderKind
 
 LABEL = "work"
 QUIET_S = 1.0
@@ -53,6 +53,9 @@ LATER_PART = 0.25
 
 HOLD_PART = 0.2
 """The part of worlds whose senders give up a group that nobody came back to; there everybody vanishes now and then."""
+ORDERED_PART = 0.2
+"""The part of worlds in which somebody gives orders to receivers."""
+
 RECORDED_PART = 0.15
 """The part of worlds in which there are recorders."""
 
@@ -107,6 +110,8 @@ class Plan:
     sync_s: float = 0.0
     recorder_faults: tuple[tuple[float, str], ...] = ()
     """As the other faults, named in `RECORDER_FAULTS`."""
+    orders: tuple[tuple[float, str], ...] = ()
+    """As the other faults, named in `ORDERS`."""
 
     def __str__(self) -> str:
         kinds = ", ".join(f"{kind} at {when:.2f}" for when, kind in self.faults) or "none"
@@ -119,8 +124,11 @@ class Plan:
             f"{'' if self.hand_over else 'no '}handing over, "
             f"held {'for ever' if self.hold is None else f'for {self.hold:g} s'}; "
             f"{self.link}; faults: {kinds}"
-            f"{f'; for good: {self.lasting}' if self.lasting else ''}{self._recording()}"
+            f"{f'; for good: {self.lasting}' if self.lasting else ''}{self._recording()}{self._ordering()}"
         )
+
+    def _ordering(self) -> str:
+        return f"; orders: {', '.join(f'{kind} at {when:.2f}' for when, kind in self.orders)}" if self.orders else ""
 
     def _recording(self) -> str:
         if not self.recorders:
@@ -213,6 +221,14 @@ def _with_recorders(plan: Plan, random: Random) -> Plan:
     )
 
 
+def _with_orders(plan: Plan, random: Random) -> Plan:
+    """By chance of its own, as above."""
+    if random.random() >= ORDERED_PART:
+        return plan
+    kinds = random.choices(list(ORDERS), k=random.choice((1, 2, 4)))
+    return replace(plan, orders=tuple(sorted((random.uniform(0.3, plan.faults_s), kind) for kind in kinds)))
+
+
 def _times(plan: Plan, random: Random, job: Job) -> Job:
     """Some wait, some expire, some overtake."""
     if random.random() < plan.later:
@@ -254,6 +270,7 @@ def build_world(
     plan = _with_work_kinds(plan, Random(f"work kinds {seed}"))
     plan = _with_hold(plan, Random(f"hold {seed}"))
     plan = _with_recorders(plan, Random(f"recorders {seed}"))
+    plan = _with_orders(plan, Random(f"orders {seed}"))
     world.story.tell("plan", str(plan))
     if world.bus is not None:
         world.attacker(LABEL)
@@ -283,6 +300,9 @@ def build_world(
         world.after(world.random.choice((0.0, world.random.random())), partial(_add_recorder, world, plan, index))
     for when, kind in (*plan.faults, *plan.recorder_faults):
         world.at(when, partial((FAULTS | LATER | VANISHING | RECORDER_FAULTS)[kind], Scene(world, plan, handler)))
+    luck = Random(f"{seed} orders")
+    for when, kind in plan.orders:
+        world.at(when, partial(ORDERS[kind], Scene(world, plan, handler), luck))
     return world, plan
 
 
@@ -300,7 +320,10 @@ def run_seed(
     world.run_planned()
     world.heal()
     scene = Scene(world, plan, _handler(world.random, plan))
-    _people(scene, LASTING[plan.lasting](scene) if plan.lasting else None)
+    broken = LASTING[plan.lasting](scene) if plan.lasting else None
+    _people(scene, broken)
+    if plan.orders:
+        _resume_all(scene)
     world.settle(SETTLE_S_MAX + POISON_S * plan.poison)
     orphans = any(not sender.alive and sender.machine.undone for sender in world.senders)
     world.run(until=world.now + (ORPHAN_S if orphans else QUIET_S))
@@ -731,6 +754,47 @@ RECORDER_FAULTS: dict[str, Callable[[Scene], None]] = {
     "recorder cut off": _recorder_cut_off,
     "recorder hears badly": _recorder_hears_badly,
 }
+
+
+# --- orders -------------------------------------------------------------------------------------------------------
+
+
+def _group_paused(scene: Scene, luck: Random) -> None:
+    """For a while, or until the world is healed."""
+    group = _group(scene.plan, luck.randrange(scene.plan.receivers))
+    scene.world.order(LABEL, OrderKind.PAUSE, group)
+    pause = luck.uniform(1.0, 4.0)  # the world is not healed before the order was given
+    if luck.random() < 0.5:
+        scene.world.after(pause, partial(scene.world.order, LABEL, OrderKind.RESUME, group))
+    else:
+        scene.world.after(pause, lambda: None)
+
+
+def _receiver_drained(scene: Scene, luck: Random) -> None:
+    if live := scene.world.live_receivers(LABEL):
+        scene.world.order(LABEL, OrderKind.DRAIN, f"{luck.choice(live).id:016x}")
+
+
+def _receiver_weighed(scene: Scene, luck: Random) -> None:
+    if live := scene.world.live_receivers(LABEL):
+        scene.world.order(LABEL, OrderKind.WEIGHT, f"{luck.choice(live).id:016x}", luck.randint(1, 4))
+
+
+ORDERS: dict[str, Callable[[Scene, Random], None]] = {
+    "group paused": _group_paused,
+    "receiver drained": _receiver_drained,
+    "receiver weighed": _receiver_weighed,
+}
+
+
+def _resume_all(scene: Scene) -> None:
+    """Every group goes on. Where all hear each other, only one of them hears the order: the others learn it from it."""
+    world = scene.world
+    for group in sorted({receiver.group for receiver in world.live_receivers(LABEL)}):
+        asker = world.order(LABEL, OrderKind.RESUME, group)
+        if scene.plan.lasting is None:
+            _, *others = world.live_receivers(LABEL, group)
+            world.cut(asker, others)
 
 
 # --- what stays broken --------------------------------------------------------------------------------------------

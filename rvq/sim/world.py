@@ -19,6 +19,7 @@ not acknowledged and someone else handles it, which is what the function should 
 `world.tap(label)` adds one who sees everything and owns nothing; what it was shown is judged too.
 `world.recorder(label)` adds one who stores what it is given, and what it is told of the others' work.
 `world.observer()` adds one who only looks on, as `rvq top` does: see its `snapshot()`.
+`world.order(label, what, whom)` gives an order, as `rvq drain`, `weight`, `pause` and `resume` do.
 
 Faults: `pause`, `resume`, `crash` and (all but senders) `leave` of each process; `restart`, `cut`, `partition`, `clog`,
 `disturb` and `heal` of the world. `world.at(time, action)` plans any of them.
@@ -32,8 +33,10 @@ from random import Random
 from typing import Any, TypeVar
 
 from rvq.core.about import Home
+from rvq.core.asker import AskerMachine, Wish
 from rvq.core.recorder import JOURNAL
 from rvq.core.stats import Stats
+from rvq.sim.asking import AskerProcess
 from rvq.sim.attacker import Attacker
 from rvq.sim.checkers import Verdict, judge
 from rvq.sim.clock import Clock, LocalClock
@@ -47,7 +50,7 @@ from rvq.sim.recording import RecorderProcess
 from rvq.sim.sealed import SealedBus
 from rvq.sim.story import Story
 from rvq.timings import Timings
-from rvq.wire.frames import FrameType
+from rvq.wire.frames import FrameType, OrderKind
 
 CLOCK_ERROR_MAX = 0.045
 """How far a process's clock may run fast or slow: two of them are then apart by less than the promised 10 %."""
@@ -96,6 +99,7 @@ class World:
         self.receivers: list[ReceiverProcess] = []
         self.taps: list[TapProcess] = []
         self.recorders: list[RecorderProcess] = []
+        self.askers: list[AskerProcess] = []
         self.observers: list[ObserverProcess] = []
         self.build = build or PRODUCT
         self.timings = timings or Timings()
@@ -118,7 +122,7 @@ class World:
 
     @property
     def processes(self) -> list[Process]:
-        return [*self.senders, *self.receivers, *self.taps, *self.recorders, *self.observers]
+        return [*self.senders, *self.receivers, *self.taps, *self.recorders, *self.observers, *self.askers]
 
     # --- building -------------------------------------------------------------------------------------------------
 
@@ -308,6 +312,27 @@ class World:
         """Somebody without a key, who hears everything from now on, repeats it and forges."""
         return Attacker(self.clock, self.network, label, Random(f"{self.seed} attacker"))
 
+    def order(self, label: str, what: OrderKind, whom: str, value: int = 0) -> AskerProcess:
+        """Give an order now, to the receiver whose id begins so, or to a group. Nothing is drawn for whoever gives it
+        from the world's randomness."""
+        name = self._name(f"o{len(self.askers) + 1}")
+        random = Random(f"{self.seed} {name}")
+        local = self._local_clock(random)
+        machine = AskerMachine(
+            label,
+            random.getrandbits(63) or 1,
+            Wish(what, whom, value),
+            nonce=random.getrandbits(63),
+            by=name,
+            timings=self.timings,
+            now=local.read(self.now),
+            wall_offset=WALL_CLOCK_START - local.offset,
+        )
+        words = f"{what.name} {whom}{f' {value}' if value else ''}"
+        process = AskerProcess(replace(self._around, random=random), name, label, local, machine, words)
+        self.askers.append(process)
+        return process
+
     def _start_sender(
         self,
         label: str,
@@ -428,6 +453,7 @@ class World:
             and all(sender.finished for sender in self.senders)
             and not any(r.state is State.RUNNING and (r.handling or r.leaving) for r in self.receivers)
             and not any(r.state is State.RUNNING and r.busy for r in self.recorders)
+            and not any(asker.state is State.RUNNING for asker in self.askers)
         )
 
     def run_planned(self) -> None:

@@ -42,6 +42,7 @@ FOUND_AT: dict[str, tuple[int, ...]] = {
     "one-way": (66, 68, 100),
     "orphan-alone": (21, 102, 106),
     "orphan-on-a-stale-word": (350,),
+    "pause-not-merged": (8, 58),
     "recorder-acknowledges-before-stored": (3, 10, 18),
     "reports-open-ones": (0, 1, 2),
     "tells-others-deeds": (18, 49, 69),

@@ -67,6 +67,7 @@ class FakeReceiver(FakeMachine):
     line: list[Letter] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
     left: bool = False
+    leaving: bool = False
     wall: Wall = field(default_factory=lambda: Wall(0.0))
 
     @property
