@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -60,41 +61,95 @@ def browsing(width: int = 1360, height: int = 1000) -> Iterator[Any]:
             driver.quit()
 
 
-def size(driver: Any, width: int, height: int = 1000) -> None:
-    """The page's own width, as on a phone: below what a window may be."""
-    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
-    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+class Browser:
+    """What tests do with it, and what they see."""
 
+    def __init__(self, driver: Any) -> None:
+        self.driver = driver
 
-def prefer(driver: Any, **features: str) -> None:
-    """What the system prefers: color_scheme, reduced_motion."""
-    told = [{"name": f"prefers-{name.replace('_', '-')}", "value": value} for name, value in features.items()]
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": told})
+    def calm(self) -> None:
+        """As if it was just started."""
+        self.driver.get("about:blank")
+        self.driver.execute_cdp_cmd("Storage.clearDataForOrigin", {"origin": "*", "storageTypes": "all"})
+        self.size(1360)
+        self.prefer(color_scheme="light", reduced_motion="no-preference")
+        self.errors()
 
+    def open(self, url: str) -> Browser:
+        """Until pictures come."""
+        self.driver.get(url)
+        return self.live()
 
-def shoot(driver: Any, name: str) -> Path:
-    """The whole page as an image."""
-    import base64
+    def live(self) -> Browser:
+        self.until("return document.getElementById('live')?.dataset.state === 'live'", "live")
+        return self
 
-    ARTEFACTS.mkdir(parents=True, exist_ok=True)
-    path = ARTEFACTS / f"{name}.png"
-    shot = driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "format": "png"})
-    path.write_bytes(base64.b64decode(shot["data"]))
-    return path
+    def run(self, script: str, *arguments: Any) -> Any:
+        return self.driver.execute_script(script, *arguments)
 
+    def until(self, script: str, what: str) -> Any:
+        """What the script returns, as soon as that is something."""
+        from selenium.common.exceptions import TimeoutException
+        from selenium.webdriver.support.ui import WebDriverWait
 
-def until(driver: Any, script: str, what: str) -> Any:
-    """What the script returns, as soon as that is something."""
-    from selenium.common.exceptions import TimeoutException
-    from selenium.webdriver.support.ui import WebDriverWait
+        try:
+            return WebDriverWait(self.driver, PATIENCE_S, poll_frequency=0.02).until(lambda _: self.run(script))
+        except TimeoutException:
+            text = self.run("return document.body.innerText")
+            raise AssertionError(f"not within {PATIENCE_S:g} s: {what}\n{text}\n{self.errors()}") from None
 
-    try:
-        return WebDriverWait(driver, PATIENCE_S, poll_frequency=0.02).until(lambda one: one.execute_script(script))
-    except TimeoutException:
-        text = driver.execute_script("return document.body.innerText")
-        raise AssertionError(f"not within {PATIENCE_S:g} s: {what}\n{text}\n{driver.get_log('browser')}") from None
+    def until_text(self, selector: str, text: str) -> None:
+        """Until the element of this selector has this in it."""
+        found = f"document.querySelector({selector!r})"
+        self.until(f"return {found} && {found}.innerText.includes({text!r})", f"{text} in {selector}")
 
+    def text(self, selector: str) -> str:
+        words: str = self.run("return document.querySelector(arguments[0]).innerText", selector)
+        return words
 
-def errors(driver: Any) -> list[str]:
-    """What the console complains of."""
-    return [entry["message"] for entry in driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+    def count(self, selector: str) -> int:
+        """Of those that can be seen."""
+        seen: int = self.run(
+            "return [...document.querySelectorAll(arguments[0])].filter((one) => one.checkVisibility()).length",
+            selector,
+        )
+        return seen
+
+    def click(self, selector: str) -> None:
+        self.run("document.querySelector(arguments[0]).scrollIntoView({block: 'center'})", selector)
+        self.driver.find_element("css selector", selector).click()
+
+    def press(self, *keys: str) -> None:
+        """Where the focus is."""
+        from selenium.webdriver import ActionChains, Keys
+
+        chain = ActionChains(self.driver)
+        for key in keys:
+            chain.send_keys(getattr(Keys, key, key))
+        chain.perform()
+
+    def size(self, width: int, height: int = 1000) -> None:
+        """The page's own width, as on a phone: below what a window may be."""
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+
+    def prefer(self, **features: str) -> None:
+        """What the system prefers: color_scheme, reduced_motion."""
+        told = [{"name": f"prefers-{name.replace('_', '-')}", "value": value} for name, value in features.items()]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": told})
+
+    def shoot(self, name: str) -> Path:
+        """The whole page as an image."""
+        ARTEFACTS.mkdir(parents=True, exist_ok=True)
+        path = ARTEFACTS / f"{name}.png"
+        told = {"captureBeyondViewport": True, "format": "png"}
+        path.write_bytes(b64decode(self.driver.execute_cdp_cmd("Page.captureScreenshot", told)["data"]))
+        return path
+
+    def errors(self) -> list[str]:
+        """What was said to the console since it was asked last, and is worse than a remark."""
+        return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+
+    @property
+    def scrolls_sideways(self) -> bool:
+        return bool(self.run("return document.documentElement.scrollWidth > innerWidth"))

@@ -45,8 +45,9 @@ function draw() {
   const picture = newest;
   if (!picture) return;
   const items = groupsOf(picture);
-  const chosen = items.find(({ key }) => key === location.hash) ?? items.find(({ key }) => key === first) ?? busiest(items);
-  first = chosen?.key;
+  const asked = items.find(({ key }) => key === location.hash);
+  const chosen = asked ?? items.find(({ key }) => key === first) ?? busiest(items);
+  if (!asked) first = chosen?.key;
   showBus(picture.bus, !items.length);
   for (const id of ["totals", "groups", "detail"]) byId(id).hidden = !items.length;
   byId("events-panel").hidden = !items.length && !picture.events.length;
