@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rvq.aio import admin as admin
     from rvq.aio.consume import consume
     from rvq.aio.receiver import Receiver
     from rvq.aio.recorder import Recorder
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         LedgerError,
         MessageTooLarge,
         NotDelivered,
+        OrderFailed,
         RvqError,
     )
     from rvq.ledger.ledger import Ledger
@@ -53,12 +55,14 @@ __all__ = [
     "Message",
     "MessageTooLarge",
     "NotDelivered",
+    "OrderFailed",
     "Receiver",
     "Recorder",
     "RvqError",
     "Sender",
     "Stats",
     "TableView",
+    "admin",
     "catch_up",
     "consume",
     "offer_again",
@@ -83,12 +87,18 @@ _HOMES = {
     "TableView": "rvq.core.table",
 }
 
+_MODULES = {"admin": "rvq.aio.admin"}
+"""Public names that are modules."""
+
 
 def __getattr__(name: str) -> object:
     """Public names are imported when they are used first: a command must be able to start without asyncio."""
     if name not in __all__:
         raise AttributeError(f"module 'rvq' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES.get(name, "rvq.errors")), name)
+    if name in _MODULES:
+        value: object = import_module(_MODULES[name])
+    else:
+        value = getattr(import_module(_HOMES.get(name, "rvq.errors")), name)
     globals()[name] = value
     return value
 

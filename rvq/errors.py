@@ -51,6 +51,10 @@ class Closed(RvqError):
     """A call on a sender or receiver that is closed."""
 
 
+class OrderFailed(RvqError):
+    """An order to receivers was not carried out, as far as is known: nobody there, no answer, refused."""
+
+
 class LedgerError(RvqError):
     """The ledger cannot be used: out of reach, not a ledger, another version, no driver, a wait that was too long."""
 

@@ -118,6 +118,9 @@ REPORT_LANES_MAX = 1024
 REMEMBERED_MAX = 4096
 """Ids of the dead and the departed that are remembered, so that a late frame revives nobody."""
 
+ORDERS_REMEMBERED_MAX = 256
+"""Orders of which a receiver remembers what it did: each is repeated for seconds, and people give few."""
+
 UNSENT_MESSAGES_MAX = 65_536
 """Messages that a sender holds before they have a sequence: nobody listens yet, or a window is full."""
 

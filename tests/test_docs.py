@@ -23,6 +23,7 @@ import pytest
 from rvq import limits
 from rvq.aio.consume import ATTEMPTS
 from rvq.bus import Bus
+from rvq.core import asker
 from rvq.core.shards import deal, draft
 from rvq.core.stats import Stats
 from rvq.core.stream import CLOCK_S_WARN
@@ -110,11 +111,24 @@ def test_every_control_frame_has_its_row(kind: int) -> None:
         frames.HandledRun,
         frames.StreamReport,
         frames.Heard,
+        frames.Pause,
         frames.MissingParts,
     ],
 )
 def test_every_part_of_a_control_frame_is_spelt_out(part: Any) -> None:
     assert f"`[{', '.join(part._fields)}]`" in page("protocol.md")
+
+
+@pytest.mark.parametrize("word", [*frames.OrderKind, *frames.OrderOutcome], ids=lambda word: word.name)
+def test_every_order_and_outcome_has_its_row(word: Any) -> None:
+    assert f"\n| {word.name} | {word.value} |" in page("protocol.md")
+
+
+def test_the_printed_patience_of_orders_is_the_one_in_use() -> None:
+    text = page("protocol.md")
+    assert f"for {asker.LISTEN_BEATS:g} heartbeats" in text
+    assert f"after {asker.PATIENCE_EXPIRIES:g} `expiry`" in text
+    assert f"(one of the last {limits.ORDERS_REMEMBERED_MAX})" in text
 
 
 @pytest.mark.parametrize("kind", [FrameType.DATA, FrameType.FRAGMENT, FrameType.TAIL])

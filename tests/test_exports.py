@@ -31,12 +31,14 @@ NAMES = {
     "Message",
     "MessageTooLarge",
     "NotDelivered",
+    "OrderFailed",
     "Receiver",
     "Recorder",
     "RvqError",
     "Sender",
     "Stats",
     "TableView",
+    "admin",
     "catch_up",
     "consume",
     "offer_again",
@@ -56,6 +58,7 @@ ERRORS = {
     "LedgerError",
     "MessageTooLarge",
     "NotDelivered",
+    "OrderFailed",
 }
 
 COUNTERS = {
@@ -160,6 +163,14 @@ def test_consume_takes_these_arguments() -> None:
     defaults = {name: given[name].default for name in ("group", "concurrency", "attempts", "ledger", "on_lost")}
     assert list(defaults.values()) == ["default", 1, 5, None, "cancel"]
     assert all(given[name].kind is inspect.Parameter.KEYWORD_ONLY for name in list(given)[2:])
+
+
+def test_orders_take_these_arguments() -> None:
+    for name in ("drain", "weight", "pause", "resume"):
+        given = arguments(getattr(rvq.admin, name))
+        assert {"label", "bus", "by"} <= set(given)
+        assert all(given[name].kind is inspect.Parameter.KEYWORD_ONLY for name in ("bus", "by"))
+    assert arguments(rvq.admin.pause)["group"].default == "default"
 
 
 def test_a_dead_letter_has_these_facts() -> None:

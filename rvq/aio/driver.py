@@ -16,7 +16,15 @@ from rvq.transport.udp import Address, Endpoint
 logger = logging.getLogger("rvq")
 monotonic = time.monotonic
 
+ORDERED = ("paused ", "resumed ", "told to leave ", "given weight ")
+"""How events begin that somebody asked for from outside: whoever runs the bus wants to find them in the log."""
+
 _warned: set[str] = set()
+
+
+def level_of(event: str) -> int:
+    """How loud a machine's event is in the log."""
+    return logging.WARNING if ": lost " in event or event.startswith(ORDERED) else logging.INFO
 
 
 class Signal:

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Literal
 
 from rvq.aio.dead import DeadLetters
-from rvq.aio.driver import Driver, Signal, logger, monotonic
+from rvq.aio.driver import Driver, Signal, level_of, logger, monotonic
 from rvq.bus import Bus, check_bus
 from rvq.core.receiver import ReceiverMachine
 from rvq.core.receiving import ReceivingMachine
@@ -73,7 +73,7 @@ class Receiver:
         if group is None:
             _check_tap(weight, ledger, tracked)
         self.group = None if group is None else check_group(group)
-        self.weight = weight
+        self._weight = weight
         self.ack_mode: Ack = ack
         self.bus = check_bus(bus)
         self.id = secrets.randbits(ID_BITS) or 1
@@ -121,7 +121,7 @@ class Receiver:
             self.label,
             self.id,
             group=self.group,
-            weight=self.weight,
+            weight=self._weight,
             timings=timings,
             random=Random(secrets.randbits(64)),
             now=now,
@@ -271,7 +271,7 @@ class Receiver:
         return []
 
     def _give_back_ahead(self, machine: ReceivingMachine) -> None:
-        """Something urgent came: what was taken ahead of time stands behind it."""
+        """Something urgent came, and what was taken ahead of time stands behind it; or nothing is to be started."""
         now = monotonic()
         ahead, self._ahead = self._ahead, deque()
         for message in ahead:
@@ -355,14 +355,18 @@ class Receiver:
         if machine is None:
             return
         self._changed.fire()
+        if self._ahead and machine.paused:
+            self._give_back_ahead(machine)
         if machine.ready or machine.left:
             if self._ahead and machine.has_urgent:
                 self._give_back_ahead(machine)
             self._arrived.fire()
         if machine.events:
             for event in machine.events:
-                level = logger.warning if ": lost " in event else logger.info
-                level("receiver %.4s… of %s (%s): %s", f"{self.id:016x}", self.label, self.group or "tap", event)
+                level = level_of(event)
+                logger.log(
+                    level, "receiver %.4s… of %s (%s): %s", f"{self.id:016x}", self.label, self.group or "tap", event
+                )
             machine.events.clear()
         if self._on_table is not None:
             table = machine.table
@@ -378,6 +382,17 @@ class Receiver:
         return self._machine.table if self._machine else None
 
     @property
+    def weight(self) -> int:
+        """Its share of the work relative to others, as it is now: `rvq weight` changes it."""
+        machine = self._machine
+        return machine.membership.weight if isinstance(machine, ReceiverMachine) else self._weight
+
+    @property
+    def paused(self) -> bool:
+        """Does its group start nothing, because somebody said so (`rvq pause`)?"""
+        return self._machine is not None and self._machine.paused
+
+    @property
     def inheriting(self) -> bool:
         """Something that another receiver held will be ours when its lease must be over: more may come."""
         return self._machine is not None and self._machine.inheriting
@@ -389,7 +404,8 @@ class Receiver:
 
     @property
     def waiting_for(self) -> str | None:
-        """What it has to finish before it can leave, in words; None if it is not to leave, or has left."""
+        """Why it starts nothing, or what it has to finish before it can leave, in words. None if nothing is in its way,
+        or if it has left."""
         return self._machine.waiting_for if self._machine and not self._closed else None
 
     @property

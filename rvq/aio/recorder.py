@@ -185,7 +185,7 @@ class Recorder:
 
     @property
     def _has_left(self) -> bool:
-        return self._leaving and all(recording.left for recording in self._recordings)
+        return bool(self._recordings) and all(recording.left for recording in self._recordings)
 
     def _gather(self) -> Batch | None:
         """What there is; None if there is nothing."""

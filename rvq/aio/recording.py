@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from random import Random
 
-from rvq.aio.driver import Driver, Signal, logger, monotonic
+from rvq.aio.driver import Driver, Signal, level_of, logger, monotonic
 from rvq.bus import Bus
 from rvq.core.recorder import RecorderMachine
 from rvq.core.stats import Stats
@@ -124,8 +124,7 @@ class Recording:
         if machine.ready or machine.left or machine.chronicle:
             self._on_work()
         for event in machine.events:
-            level = logger.warning if ": lost " in event else logger.info
-            level("recorder %.4s… of %s: %s", f"{machine.id:016x}", self.label, event)
+            logger.log(level_of(event), "recorder %.4s… of %s: %s", f"{machine.id:016x}", self.label, event)
         machine.events.clear()
         table = machine.table
         if self._on_table is not None and table is not None and table != self._shown:

@@ -17,7 +17,7 @@ from rvq.core.shards import ShardMap
 from rvq.core.stamps import Segment
 from rvq.core.table import Table
 from rvq.timings import Timings
-from rvq.wire.frames import NO_VERSION, Alive, Heard, Member, Silence, Version
+from rvq.wire.frames import NO_PAUSE, NO_VERSION, Alive, Heard, Member, Pause, Silence, Version
 
 GOOD_BEATS = 3
 """Heartbeats heard both ways, one after the other, before one that was struck out is let in again."""
@@ -47,6 +47,8 @@ class Ear:
     """When we sent the newest heartbeat that it has heard."""
     version: Version = NO_VERSION
     leaving: bool = False
+    pause: Pause = NO_PAUSE
+    """What it says of whether its group is paused."""
     gone: bool = False
     stamp: int = 0
     orphaned: bool = False
@@ -100,7 +102,7 @@ class Audience:
         if frame.counter <= ear.counter or ear.gone or frame.group != ear.group:
             return None
         ear.address, ear.counter, ear.heard_at = address, frame.counter, now
-        ear.version, ear.leaving = frame.version, frame.leaving
+        ear.version, ear.leaving, ear.pause = frame.version, frame.leaving, frame.pause
         if heard is not None:
             ear.stamp, ear.orphaned = heard.stamp, heard.orphaned
             ear.beat_heard_at = max(ear.beat_heard_at, sent_at(heard.counter))
@@ -240,6 +242,11 @@ class Audience:
         """Both ways."""
         ear = self.ears.get(receiver)
         return ear is not None and not ear.gone and now - ear.both_ways_at <= self._timings.expiry
+
+    def is_paused(self, name: str) -> bool:
+        """Do those of a group who are in force start nothing, because somebody said so?"""
+        ears = (self.ears.get(receiver) for receiver in self.groups[name].everyone)
+        return max((ear.pause for ear in ears if ear is not None), default=NO_PAUSE).paused
 
     def somebody_is_there(self, now: float, name: str) -> bool:
         """Is anyone of a group heard both ways, though in no table in force: one that has just come, or is leaving?"""

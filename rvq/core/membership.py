@@ -96,8 +96,10 @@ class Membership:
             self.peers[frame.source] = peer
             self._departed.pop(frame.source, None)
         before = (peer.weight, peer.leaving, peer.version)
-        self._slots += frame.weight - peer.weight
-        peer.address, peer.weight, peer.counter = source, frame.weight, frame.counter
+        if self._fits(frame.weight - peer.weight):
+            self._slots += frame.weight - peer.weight
+            peer.weight = frame.weight
+        peer.address, peer.counter = source, frame.counter
         peer.version, peer.leaving, peer.load = frame.version, frame.leaving, frame.load
         peer.heard = {heard.stream: heard for heard in frame.heard}
         peer.expires_at = now + self._timings.expiry
@@ -107,7 +109,11 @@ class Membership:
 
     def _has_room(self, weight: int) -> bool:
         """One more would still fit a table that everyone can read."""
-        return len(self.peers) + 2 <= limits.MEMBERS_MAX and self._slots + weight <= limits.SLOTS_MAX
+        return len(self.peers) + 2 <= limits.MEMBERS_MAX and self._fits(weight)
+
+    def _fits(self, slots: int) -> bool:
+        """So many more, or fewer if below 0."""
+        return slots <= 0 or self._slots + slots <= limits.SLOTS_MAX
 
     def goodbye(self, now: float, receiver: int) -> None:
         """A receiver left for good."""
@@ -136,6 +142,15 @@ class Membership:
     def leave(self, now: float) -> None:
         self.leaving = True
         self._note_change(now)
+
+    def weigh(self, now: float, weight: int) -> bool:
+        """From now on my share is another. False if no table could hold that."""
+        if not self._fits(weight - self.weight):
+            return False
+        self._slots += weight - self.weight
+        self.weight = weight
+        self._note_change(now)
+        return True
 
     def forgive(self, nap: float) -> None:
         """I slept: nobody was silent in that time."""

@@ -16,6 +16,7 @@ from rvq.core.lanes import Piece
 from rvq.core.lease import Beats
 from rvq.core.machine import Address, Route, Wall
 from rvq.core.membership import Membership
+from rvq.core.orders import Orders
 from rvq.core.recorders import Recorders
 from rvq.core.stats import Stats
 from rvq.core.stream import Stream
@@ -27,6 +28,7 @@ from rvq.names import check_group, check_label
 from rvq.timings import Timings
 from rvq.wire.codec import decode_control, encode_control, peek, read_data_header
 from rvq.wire.frames import (
+    NO_VERSION,
     Alive,
     AskStamps,
     AskTable,
@@ -37,6 +39,10 @@ from rvq.wire.frames import (
     Handled,
     HandledRun,
     Nak,
+    Order,
+    OrderDone,
+    OrderKind,
+    OrderOutcome,
     Progress,
     SenderAlive,
     SenderGoodbye,
@@ -91,6 +97,7 @@ class ReceiverMachine(End):
         self.leaving = False
         self.membership = Membership(id, weight, timings, now)
         self.recorders = Recorders(timings.expiry)
+        self.orders = Orders()
         self.streams: dict[int, Stream] = {}
         self._timings, self._random = timings, random
         self._receive_bytes = receive_bytes
@@ -104,6 +111,10 @@ class ReceiverMachine(End):
         self._told = 0
         """How many frames recorders were sent."""
         self._handing_back = False
+        self._rests = True
+        """May nothing be started, because the group is paused or it is not known yet whether it is?"""
+        self._asks_until = now + timings.first_table
+        """Then nobody is there who could tell."""
         self._held = 0
         """Bytes of frames that are kept, at most: counted up with each datagram, and anew with each heartbeat."""
         self._make_room_at = now
@@ -116,7 +127,7 @@ class ReceiverMachine(End):
     @property
     def ready(self) -> bool:
         """Is anything in line? Whether it may start is found out by `take`."""
-        if not self._handing_back:
+        if not (self._handing_back or self._rests):
             for stream in self.streams.values():  # hot: asked after every datagram
                 if stream.work.ready:
                     return True
@@ -133,7 +144,7 @@ class ReceiverMachine(End):
         `handed` is told of them, so that `acknowledge_handed` can do it for all of a frame's at once.
         """
         taken: list[Message] = []
-        if self._handing_back:
+        if self._handing_back or self._rests:
             return taken
         for stream in self._in_turn():
             if stream.work.ready and stream.lease.holds(now):
@@ -232,7 +243,7 @@ class ReceiverMachine(End):
     def may_start(self, now: float, stream: int, sequence: int) -> bool:
         """Could this receiver start that message now, if it is not done?"""
         followed = self.streams.get(stream)
-        return followed is not None and not self._handing_back and followed.may_start(now, sequence)
+        return followed is not None and not (self._handing_back or self._rests) and followed.may_start(now, sequence)
 
     def may_continue(self, now: float, message: Message) -> bool:
         """Is a message that was started still this receiver's?"""
@@ -281,7 +292,7 @@ class ReceiverMachine(End):
         self._at_latest(now)
 
     def _leave_if_done(self, now: float) -> None:
-        if self._handing_back:
+        if self._handing_back or (self.paused and not any(stream.in_hand for stream in self.streams.values())):
             done = all(stream.is_confirmed(now) for stream in self.streams.values())
         else:
             done = self._is_drained(now)
@@ -290,8 +301,13 @@ class ReceiverMachine(End):
 
     @property
     def waiting_for(self) -> str | None:
-        """What it has to finish before it can leave, in words; None if it is not to leave, or has left."""
-        if not self.leaving or self.left:
+        """Why it starts nothing, or what it has to finish before it can leave, in words. None if it is not to leave and
+        nothing is in its way, or if it has left."""
+        if self.left:
+            return None
+        if self.paused:
+            return f"group {self.group!r} of {self.label!r} is paused: rvq resume {self.label} {self.group}"
+        if not self.leaving:
             return None
         streams = self.streams.values()
         counts = (
@@ -305,6 +321,11 @@ class ReceiverMachine(End):
         if self.inheriting:
             return "messages that another receiver held: they are ours when it surely is dead"
         return "word from the senders that they know what was done here"
+
+    @property
+    def paused(self) -> bool:
+        """Does the group start nothing, because somebody said so?"""
+        return self.orders.pause.paused
 
     def _is_drained(self, now: float) -> bool:
         return all(stream.is_left(now) for stream in self.streams.values())
@@ -403,6 +424,8 @@ class ReceiverMachine(End):
                 if frame.group == self.group:
                     self.membership.goodbye(now, frame.source)
                     self._at_latest(self.membership.next_deadline())
+            case Order() if (frame.label, frame.group) == (self.label, self.group) and frame.to in (0, self.id):
+                self._on_order(now, frame, source)
             case AskTable() if frame.group == self.group and self.membership.table is not None:
                 self._say(source, self._table_frame(self.membership.table))
             case Nak() if frame.stream in self.streams and frame.source != self.id:
@@ -465,6 +488,10 @@ class ReceiverMachine(End):
     def _on_alive(self, now: float, frame: Alive, source: Address) -> None:
         if not self.membership.hear(now, frame, source):
             return
+        if frame.version != NO_VERSION:
+            self._know_pause()
+        if self.orders.hear(frame.pause):
+            self._change_pause(now, f"(word of {frame.source:016x})")
         # The keeper's answer is enough: if all answered, a hundred joiners would make ten thousand heartbeats.
         if frame.hello and self.membership.is_keeper:
             self._beat_soon(now)
@@ -475,6 +502,48 @@ class ReceiverMachine(End):
             if stream is not None and heard.silent:
                 stream.consider_orphaned(now, self.membership.peers)
         self._at_latest(self.membership.next_write())
+
+    # --- orders ---------------------------------------------------------------------------------------------------
+
+    def _on_order(self, now: float, order: Order, source: Address) -> None:
+        """Carried out once, and answered each time that it comes."""
+        outcome = self.orders.answered(order)
+        if outcome is None:
+            outcome = self._carry_out(now, order)
+            self.orders.remember(order, outcome)
+        self._say(source, OrderDone(self.id, order.nonce, outcome))
+
+    def _carry_out(self, now: float, order: Order) -> OrderOutcome:
+        if order.what in (OrderKind.PAUSE, OrderKind.RESUME):
+            self._know_pause()
+            outcome = self.orders.set_pause(order)
+            if outcome is OrderOutcome.CARRIED_OUT:
+                self._change_pause(now, f"by {order.by!r}")
+            return outcome
+        if order.what == OrderKind.DRAIN:
+            if self.leaving:
+                return OrderOutcome.WAS_SO
+            self.events.append(f"told to leave by {order.by!r}")
+            self.leave(now)
+            return OrderOutcome.CARRIED_OUT
+        if order.value == self.membership.weight:
+            return OrderOutcome.WAS_SO
+        if self.leaving or not self.membership.weigh(now, order.value):
+            return OrderOutcome.REFUSED
+        self.events.append(f"given weight {order.value} by {order.by!r}")
+        self._beat_soon(now)
+        return OrderOutcome.CARRIED_OUT
+
+    def _know_pause(self) -> None:
+        """One who is in a table has told whether the group is paused; or there is nobody who could."""
+        self.orders.asked = True
+        self._rests = self.orders.rests
+
+    def _change_pause(self, now: float, how: str) -> None:
+        self._rests = self.orders.rests
+        what = "paused" if self.paused else "resumed"
+        self.events.append(f"{what} {how}, order of {self.orders.pause.setter:016x}")
+        self._beat_soon(now)
 
     # --- recorders ------------------------------------------------------------------------------------------------
 
@@ -546,6 +615,8 @@ class ReceiverMachine(End):
             self._say(Route.CONTROL, self._table_frame(table))
             self.events.append(f"wrote table {table.version.counter} with {len(table.members)} members")
             self._beat_at = now
+        if self._rests and self.membership.table is not None and now >= self._asks_until:
+            self._know_pause()
         peers = self.membership.peers
         for stream in list(self.streams.values()):
             newly_silent = stream.newly_silent(now)
@@ -586,7 +657,7 @@ class ReceiverMachine(End):
         if self.recorders:
             self.recorders.expire(now)
             self._tell_recorders(len(self.recorders) > 0)
-        if self._hands_over and now >= self._beaten_at + self._timings.heartbeat / 2:
+        if self._hands_over and not self._rests and now >= self._beaten_at + self._timings.heartbeat / 2:
             for stream in self.streams.values():
                 stream.consider_handing_over(now, self.membership.peers)
         self._beaten_at = now
@@ -607,6 +678,7 @@ class ReceiverMachine(End):
                 heard=tuple(stream.heard(now) for stream in streams),
                 reports=tuple(stream.report(full=True) for stream in streams),
                 recorder=self.is_recorder,
+                pause=self.orders.pause,
             ),
         )
         for stream in streams:
@@ -624,6 +696,8 @@ class ReceiverMachine(End):
     def check_invariants(self) -> None:
         self.membership.check_invariants()
         self.recorders.check_invariants()
+        self.orders.check_invariants()
+        assert self._rests == self.orders.rests
         assert self.recorders or all(stream.work.outcomes is None for stream in self.streams.values())
         self._beats.check_invariants()
         for stream in self.streams.values():

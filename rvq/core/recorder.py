@@ -51,7 +51,7 @@ class RecorderMachine(ReceiverMachine):
         What was taken and is not stored yet is whoever took it's to bound: it is kept, whatever else must go.
         """
         taken: list[Taken] = []
-        if self._handing_back:
+        if self._handing_back or self._rests:
             return taken
         for stream in self._in_turn():
             work = stream.work

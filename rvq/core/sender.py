@@ -237,7 +237,7 @@ class SenderMachine(End):
 
     @property
     def waiting_for(self) -> str | None:
-        """Why nothing can be sent, in words; None if it can."""
+        """Why nothing can be sent or done, in words; None if nothing is in the way."""
         groups = self._audience.groups.values()
         if not self._done:
             return f"nobody listens to {self.label!r}: start a receiver (rvq-listen {self.label})"
@@ -245,6 +245,10 @@ class SenderMachine(End):
         if held:
             names = ", ".join(repr(name) for name in held)
             return f"nobody of group {names} is left on {self.label!r}: start a receiver of it"
+        paused = [name for name in self._done if self._audience.is_paused(name)]
+        if paused and self.undone:
+            names = ", ".join(map(repr, paused))
+            return f"group {names} of {self.label!r} is paused: rvq resume {self.label} {paused[0]}"
         if self._outbox or not self.has_room:
             return f"receivers of {self.label!r} are slower: the window is full"
         return None

@@ -211,6 +211,11 @@ class TapMachine(End):
         return False
 
     @property
+    def paused(self) -> bool:
+        """It handles nothing, so there is nothing to pause."""
+        return False
+
+    @property
     def waiting_for(self) -> str | None:
         """It owns nothing, and leaves when it is told to."""
         return None

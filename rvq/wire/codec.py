@@ -107,6 +107,12 @@ def _outcome(value: Any) -> int:
     return value
 
 
+def _order_outcome(value: Any) -> int:
+    if type(value) is not int or not f.OrderOutcome.CARRIED_OUT <= value <= f.OrderOutcome.OVERRULED:
+        raise WireError(f"not an outcome of an order: {type(value).__name__}")
+    return value
+
+
 def _weight(value: Any) -> int:
     if type(value) is not int or not 1 <= value <= limits.WEIGHT_MAX:
         raise WireError(f"not a weight: {type(value).__name__}")
@@ -218,6 +224,20 @@ def _stamp(value: Any) -> list[Any]:
     return fields
 
 
+def _order(value: Any) -> list[Any]:
+    """Each kind of order has what it needs, and nothing else."""
+    fields = _order_fields(value)
+    to, what, weight, counter = fields[2], *fields[4:7]
+    if what not in (f.OrderKind.DRAIN, f.OrderKind.WEIGHT, f.OrderKind.PAUSE, f.OrderKind.RESUME):
+        raise WireError("not an order")
+    of_group = what in (f.OrderKind.PAUSE, f.OrderKind.RESUME)
+    if of_group == bool(to) or of_group != bool(counter):
+        raise WireError("an order that is for nobody, or for one and for all")
+    if weight != 0 if what != f.OrderKind.WEIGHT else not 1 <= weight <= limits.WEIGHT_MAX:
+        raise WireError("an order without its weight, or with one")
+    return fields
+
+
 def _handled_run(value: Any) -> f.HandledRun:
     run = _handled_run_fields(value)
     if run.first > run.last:
@@ -249,6 +269,8 @@ _heard = _many(_one(f.Heard, _uint, _uint, _uint, _flag, _flag), limits.STREAMS_
 _echoes = _many(_one(f.Echo, _uint, _uint), limits.MEMBERS_MAX)
 _handled_run_fields = _one(f.HandledRun, _outcome, _uint, _uint, _uint, _uint, _seconds)
 _handled_runs = _many(_handled_run, limits.HANDLED_RUNS_MAX)
+_pause = _one(f.Pause, _uint, _uint, _flag)
+_order_fields = _row(_name, _name, _uint, _uint, _uint, _uint, _uint, _name)
 _parts = _many(_one(f.MissingParts, _uint, _many(_uint, LIST_MAX)), limits.NAK_RANGES_MAX)
 
 Shape = tuple[type[Any], Reader[list[Any]]]
@@ -264,7 +286,7 @@ SHAPES: Final[dict[int, Shape]] = {
     f.FrameType.ASK_TABLE: (f.AskTable, _row(_name, _version)),
     f.FrameType.ALIVE: (
         f.Alive,
-        _row(_name, _name, _weight, _uint, _flag, _flag, _uint, _version, _heard, _reports, _flag),
+        _row(_name, _name, _weight, _uint, _flag, _flag, _uint, _version, _heard, _reports, _flag, _pause),
     ),
     f.FrameType.TABLE: (f.TableFrame, _table),
     f.FrameType.REPORT: (f.Report, _row(_report)),
@@ -274,6 +296,8 @@ SHAPES: Final[dict[int, Shape]] = {
     f.FrameType.GOODBYE: (f.Goodbye, _row(_name, _name)),
     f.FrameType.HAND_OVER: (f.HandOver, _row(_uint, _name, _uint, _uint, _uint, _uint, _uint)),
     f.FrameType.HANDLED: (f.Handled, _row(_name, _name, _uint, _uint, _handled_runs)),
+    f.FrameType.ORDER: (f.Order, _order),
+    f.FrameType.ORDER_DONE: (f.OrderDone, _row(_uint, _order_outcome)),
 }
 """Each control frame's class and the reader of its body: the fields after `source`, in their order."""
 

@@ -20,7 +20,7 @@ ID_BITS = 63
 
 
 class FrameType(IntEnum):
-    """The header's type byte. Data frames below 16, a sender's words from 16, a receiver's from 32."""
+    """The header's type byte. Data frames below 16, a sender's words from 16, a receiver's from 32, orders from 48."""
 
     DATA = 1
     FRAGMENT = 2
@@ -39,6 +39,8 @@ class FrameType(IntEnum):
     GOODBYE = 38
     HAND_OVER = 39
     HANDLED = 40
+    ORDER = 48
+    ORDER_DONE = 49
 
 
 class DataFlag(IntFlag):
@@ -75,6 +77,31 @@ class Outcome(IntEnum):
     """Dropped, because their records are not what they should be."""
 
 
+class OrderKind(IntEnum):
+    """What somebody who runs the bus asks of a receiver, or of all of a group."""
+
+    DRAIN = 1
+    """One receiver finishes what is its own, and goes."""
+    WEIGHT = 2
+    """One receiver takes another share."""
+    PAUSE = 3
+    """All of a group start nothing more."""
+    RESUME = 4
+    """They go on."""
+
+
+class OrderOutcome(IntEnum):
+    """What a receiver did about an order."""
+
+    CARRIED_OUT = 1
+    WAS_SO = 2
+    """There was nothing to change."""
+    REFUSED = 3
+    """It cannot: it is leaving, or the table would have more slots than one can have."""
+    OVERRULED = 4
+    """A newer word on the pause of this group stands."""
+
+
 class Version(NamedTuple):
     """A table's version. Compares as the design says: by counter, then by keeper."""
 
@@ -83,6 +110,20 @@ class Version(NamedTuple):
 
 
 NO_VERSION = Version(0, 0)
+
+
+class Pause(NamedTuple):
+    """Whether a group is paused, as the newest order that its receivers know says it. The greater one is the newer:
+    by counter, and of two orders at the same time by who gave them."""
+
+    counter: int
+    setter: int
+    """The id of who ordered it."""
+    paused: bool
+
+
+NO_PAUSE = Pause(0, 0, False)
+"""Nobody ever said anything."""
 
 
 class Member(NamedTuple):
@@ -322,6 +363,8 @@ class Alive:
     reports: tuple[StreamReport, ...]
     recorder: bool = False
     """It keeps a journal, and wants to be told what receivers of all groups do."""
+    pause: Pause = NO_PAUSE
+    """What it knows of whether its group is paused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,6 +457,40 @@ class Handled:
     runs: tuple[HandledRun, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Somebody who runs the bus asks one receiver, or all of a group, to do something."""
+
+    source: int
+    label: str
+    group: str
+    to: int
+    """The receiver that it is for; 0 for all of the group."""
+    nonce: int
+    """The order's name: whoever hears it again carries it out no second time."""
+    what: int
+    value: int
+    """The weight; else 0."""
+    counter: int
+    """Of a pause or its end: makes it newer than what the group knew. Else 0."""
+    by: str
+    """Who it is, for people."""
+
+    @property
+    def pause(self) -> Pause:
+        """Of a pause or its end: what is so from now on."""
+        return Pause(self.counter, self.source, self.what == OrderKind.PAUSE)
+
+
+@dataclass(frozen=True, slots=True)
+class OrderDone:
+    """A receiver has carried an order out, or says why not."""
+
+    source: int
+    nonce: int
+    outcome: int
+
+
 Control = (
     SenderAlive
     | Stamp
@@ -429,6 +506,8 @@ Control = (
     | Goodbye
     | HandOver
     | Handled
+    | Order
+    | OrderDone
 )
 
 

@@ -642,3 +642,23 @@ def test_a_keeper_that_hears_nobody_does_not_keep_others_from_a_table_for_ever()
         mine.check_invariants()
     assert written is not None and {member.id for member in written.members} == {10, 20}
     assert PAUSE_S_MAX < now < PAUSE_S_MAX + 3.0
+
+
+def test_another_weight_of_mine_makes_another_table_and_one_that_fits_none_is_refused() -> None:
+    group = alone()
+    assert group.weigh(10.0, 7)
+    written = run(group, 10.0, 20.0)
+    assert written is not None and written.members == (Member(5, 7),)
+    group._slots = limits.SLOTS_MAX
+    assert not group.weigh(20.0, 8) and group.weight == 7
+    assert group.weigh(20.0, 6)
+
+
+def test_a_peers_weight_that_no_table_has_room_for_stays_what_it_was() -> None:
+    group = alone()
+    group.hear(1.0, alive(7, 1, weight=2), "7")
+    group._slots, spare = limits.SLOTS_MAX, limits.SLOTS_MAX - group._slots
+    assert group.hear(1.0, alive(7, 2, weight=3), "7")
+    assert group.peers[7].weight == 2 and group.peers[7].counter == 2
+    group._slots -= spare
+    group.check_invariants()

@@ -107,10 +107,11 @@ GOLDEN: list[tuple[f.Control, str]] = [
             (f.Heard(5, 7, 2, True, True),),
             (REPORT,),
             True,
+            f.Pause(3, 21, True),
         ),
         "7276710120000000c0ffee07000000000123456789abcdef0000000000000000"
-        "9ba4776f726ba764656661756c740129c2c30692030b9195050702c3c3919505ce00011170ce0040000091940201cd03e894"
-        "cd03ebcd03ebcd03f1cd03fd9193cd03ec020bc3",
+        "9ca4776f726ba764656661756c740129c2c30692030b9195050702c3c3919505ce00011170ce0040000091940201cd03e894"
+        "cd03ebcd03ebcd03f1cd03fd9193cd03ec020bc3930315c3",
     ),
     (
         f.TableFrame(
@@ -152,6 +153,20 @@ GOLDEN: list[tuple[f.Control, str]] = [
         ),
         "7276710128000000c0ffee07000000000123456789abcdef0000000000000000"
         "95a4776f726ba764656661756c7405119296010201cd012dcd0136cb3ff800000000000096040201cd0139cd0139cb3ffc000000000000",
+    ),
+    (
+        f.Order(SOURCE, "work", "default", 0, 99, f.OrderKind.PAUSE, 0, 4, "ops"),
+        "7276710130000000c0ffee07000000000123456789abcdef000000000000000098a4776f726ba764656661756c74006303"
+        "0004a36f7073",
+    ),
+    (
+        f.Order(SOURCE, "work", "default", 12, 100, f.OrderKind.WEIGHT, 3, 0, "ops"),
+        "7276710130000000c0ffee07000000000123456789abcdef000000000000000098a4776f726ba764656661756c740c6402"
+        "0300a36f7073",
+    ),
+    (
+        f.OrderDone(SOURCE, 99, f.OrderOutcome.CARRIED_OUT),
+        "7276710131000000c0ffee07000000000123456789abcdef0000000000000000926301",
     ),
 ]
 
@@ -196,6 +211,8 @@ def test_the_header_is_readable_with_one_struct_call() -> None:
 # --- there and back -----------------------------------------------------------------------------------------------
 
 numbers = st.integers(0, UINT_MAX) | st.integers(0, 300)
+at_least_1 = st.integers(1, UINT_MAX)
+zero = st.just(0)
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=limits.LABEL_BYTES_MAX // 4)
 versions = st.builds(f.Version, numbers, numbers)
 
@@ -251,6 +268,25 @@ handled_runs = st.tuples(numbers, numbers).flatmap(
 missing_parts = st.builds(f.MissingParts, numbers, tuples_of(numbers))
 
 
+orders = st.one_of(
+    st.builds(f.Order, numbers, names, names, at_least_1, numbers, st.just(f.OrderKind.DRAIN), zero, zero, names),
+    st.builds(
+        f.Order,
+        *(numbers, names, names, at_least_1, numbers, st.just(f.OrderKind.WEIGHT)),
+        st.integers(1, limits.WEIGHT_MAX),
+        zero,
+        names,
+    ),
+    st.builds(
+        f.Order,
+        *(numbers, names, names, zero, numbers, st.sampled_from([f.OrderKind.PAUSE, f.OrderKind.RESUME])),
+        zero,
+        at_least_1,
+        names,
+    ),
+)
+
+
 def a_map(members: tuple[f.Member, ...]) -> tuple[int, ...]:
     slots = sum(member.weight for member in members)
     return tuple(shard * shard % slots for shard in range(1024)) if slots else ()
@@ -298,6 +334,7 @@ controls: st.SearchStrategy[f.Control] = st.one_of(
         tuples_of(heard),
         tuples_of(reports),
         st.booleans(),
+        st.builds(f.Pause, numbers, numbers, st.booleans()),
     ),
     st.builds(f.TableFrame, numbers, names, names, versions, members, tuples_of(numbers), st.just(())),
     st.builds(a_table, numbers, names, names, versions, members, tuples_of(numbers)),
@@ -308,6 +345,8 @@ controls: st.SearchStrategy[f.Control] = st.one_of(
     st.builds(f.Goodbye, numbers, names, names),
     st.builds(f.HandOver, numbers, numbers, names, numbers, numbers, numbers, numbers, numbers),
     st.builds(f.Handled, numbers, names, names, numbers, numbers, tuples_of(handled_runs)),
+    orders,
+    st.builds(f.OrderDone, numbers, numbers, st.sampled_from(f.OrderOutcome)),
 )
 
 
@@ -689,3 +728,33 @@ def test_a_data_header_with_numbers_out_of_range_is_refused(odd: dict[str, Any])
     header = f.DataHeader(MAGIC, 1, 0, 1, TAG, 1, SOURCE, 1, 1.5, 0, 100)
     with pytest.raises(WireError):
         read_data_header(DATA_HEADER.pack(*header._replace(**odd)))
+
+
+@pytest.mark.parametrize(
+    ("to", "what", "value", "counter", "is_refused"),
+    [
+        (7, f.OrderKind.DRAIN, 0, 0, False),
+        (0, f.OrderKind.DRAIN, 0, 0, True),
+        (7, f.OrderKind.DRAIN, 1, 0, True),
+        (7, f.OrderKind.DRAIN, 0, 1, True),
+        (7, f.OrderKind.WEIGHT, 64, 0, False),
+        (7, f.OrderKind.WEIGHT, 0, 0, True),
+        (7, f.OrderKind.WEIGHT, 65, 0, True),
+        (0, f.OrderKind.PAUSE, 0, 1, False),
+        (7, f.OrderKind.PAUSE, 0, 1, True),
+        (0, f.OrderKind.RESUME, 0, 0, True),
+        (0, f.OrderKind.RESUME, 1, 1, True),
+        (0, 0, 0, 1, True),
+        (0, 5, 0, 1, True),
+    ],
+)
+def test_an_order_has_what_its_kind_needs_and_nothing_else(
+    to: int, what: int, value: int, counter: int, is_refused: bool
+) -> None:
+    body = ["work", "default", to, 99, int(what), value, counter, "ops"]
+    assert refused(datagram_of(f.FrameType.ORDER, body)) == is_refused
+
+
+@pytest.mark.parametrize("outcome", [0, 5, True, "done"])
+def test_an_order_has_one_of_the_known_outcomes(outcome: Any) -> None:
+    assert refused(datagram_of(f.FrameType.ORDER_DONE, [99, outcome]))

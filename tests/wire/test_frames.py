@@ -9,13 +9,18 @@ import pytest
 
 from rvq.wire.frames import (
     ID_BITS,
+    NO_PAUSE,
     NO_VERSION,
     Control,
     DataFlag,
     FrameType,
     Goodbye,
     Member,
+    Order,
+    OrderKind,
+    OrderOutcome,
     Outcome,
+    Pause,
     Version,
     label_tag,
 )
@@ -42,6 +47,8 @@ def test_the_numbers_of_frame_types_never_change() -> None:
         "GOODBYE": 38,
         "HAND_OVER": 39,
         "HANDLED": 40,
+        "ORDER": 48,
+        "ORDER_DONE": 49,
     }
 
 
@@ -65,6 +72,22 @@ def test_the_numbers_of_outcomes_never_change() -> None:
         "HANDED_OVER": 5,
         "UNREADABLE": 6,
     }
+
+
+def test_the_numbers_of_orders_never_change() -> None:
+    assert {kind.name: kind.value for kind in OrderKind} == {"DRAIN": 1, "WEIGHT": 2, "PAUSE": 3, "RESUME": 4}
+    assert {outcome.name: outcome.value for outcome in OrderOutcome} == {
+        "CARRIED_OUT": 1,
+        "WAS_SO": 2,
+        "REFUSED": 3,
+        "OVERRULED": 4,
+    }
+
+
+def test_of_two_words_on_a_pause_the_later_order_counts() -> None:
+    assert NO_PAUSE < Pause(1, 5, True) < Pause(1, 9, False) < Pause(2, 1, True)
+    assert Order(7, "work", "g", 0, 1, OrderKind.PAUSE, 0, 3, "ops").pause == Pause(3, 7, True)
+    assert Order(7, "work", "g", 0, 1, OrderKind.RESUME, 0, 4, "ops").pause == Pause(4, 7, False)
 
 
 def test_versions_compare_by_counter_and_then_by_keeper() -> None:
