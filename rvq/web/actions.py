@@ -17,14 +17,14 @@ from rvq.errors import RvqError
 class Admin(Protocol):
     """Who carries out actions. Each says what came of it, and raises RvqError with the reason if nothing did."""
 
-    async def drain(self, id: int) -> str: ...
-    async def weight(self, id: int, weight: int) -> str: ...
+    async def drain(self, id: str, label: str) -> str: ...
+    async def weight(self, id: str, label: str, weight: int) -> str: ...
     async def pause(self, label: str, group: str) -> str: ...
     async def resume(self, label: str, group: str) -> str: ...
 
 
 async def act(admin: Admin, request: web.Request) -> web.Response:
-    """One action: `{"do": "drain", "id": …}` and the like. Answers with what came of it, or why nothing did."""
+    """One action, such as `{"do": "drain", "id": …, "label": …}`. Answers with what came of it, or why nothing did."""
     if request.content_type != "application/json":
         raise web.HTTPUnsupportedMediaType(text="post JSON")
     try:
@@ -50,12 +50,14 @@ class _Unclear(Exception):
 
 async def _carry_out(admin: Admin, asked: Any) -> str:
     match asked:
-        case {"do": "drain", "id": str(id)}:
-            return await admin.drain(_id(id))
-        case {"do": "weight", "id": str(id), "weight": int(weight)} if not isinstance(weight, bool):
+        case {"do": "drain", "id": str(id), "label": str(label)}:
+            return await admin.drain(_id(id), label)
+        case {"do": "weight", "id": str(id), "label": str(label), "weight": int(weight)} if not isinstance(
+            weight, bool
+        ):
             if not 1 <= weight <= limits.WEIGHT_MAX:
                 raise _Unclear(f"weight {weight} is not from 1 to {limits.WEIGHT_MAX}")
-            return await admin.weight(_id(id), weight)
+            return await admin.weight(_id(id), label, weight)
         case {"do": "pause", "label": str(label), "group": str(group)}:
             return await admin.pause(label, group)
         case {"do": "resume", "label": str(label), "group": str(group)}:
@@ -63,7 +65,7 @@ async def _carry_out(admin: Admin, asked: Any) -> str:
     raise _Unclear("say do, and id, weight, label or group as it needs them")
 
 
-def _id(text: str) -> int:
+def _id(text: str) -> str:
     if len(text) != 16 or not all(digit in "0123456789abcdef" for digit in text):
         raise _Unclear("an id has 16 hex digits")
-    return int(text, 16)
+    return text

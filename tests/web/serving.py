@@ -25,11 +25,11 @@ class FakeAdmin:
         self.asked: list[tuple[Any, ...]] = []
         self.error: Exception | None = None
 
-    async def drain(self, id: int) -> str:
-        return self._do("drain", id)
+    async def drain(self, id: str, label: str) -> str:
+        return self._do("drain", id, label)
 
-    async def weight(self, id: int, weight: int) -> str:
-        return self._do("weight", id, weight)
+    async def weight(self, id: str, label: str, weight: int) -> str:
+        return self._do("weight", id, label, weight)
 
     async def pause(self, label: str, group: str) -> str:
         return self._do("pause", label, group)

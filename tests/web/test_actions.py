@@ -27,8 +27,8 @@ async def act(admin: FakeAdmin | None, body: Any, **headers: str) -> tuple[int, 
 @pytest.mark.parametrize(
     ("body", "asked"),
     [
-        ({"do": "drain", "id": ID}, ("drain", 255)),
-        ({"do": "weight", "id": ID, "weight": 64}, ("weight", 255, 64)),
+        ({"do": "drain", "id": ID, "label": "work"}, ("drain", ID, "work")),
+        ({"do": "weight", "id": ID, "label": "work", "weight": 64}, ("weight", ID, "work", 64)),
         ({"do": "pause", "label": "<b>", "group": "g"}, ("pause", "<b>", "g")),
         ({"do": "resume", "label": "work", "group": "g"}, ("resume", "work", "g")),
     ],
@@ -49,15 +49,16 @@ async def test_an_action_is_carried_out_and_what_came_of_it_is_said(body: Any, a
         None,
         {"do": "delete", "id": ID},
         {"do": "drain"},
-        {"do": "drain", "id": 255},
-        {"do": "drain", "id": "ff"},
-        {"do": "drain", "id": "00000000000000FF"},
-        {"do": "drain", "id": "\u0660" * 16},
+        {"do": "drain", "id": 255, "label": "work"},
+        {"do": "drain", "id": ID},
+        {"do": "drain", "id": "ff", "label": "work"},
+        {"do": "drain", "id": "00000000000000FF", "label": "work"},
+        {"do": "drain", "id": "\u0660" * 16, "label": "work"},
         {"do": "weight", "id": ID},
-        {"do": "weight", "id": ID, "weight": 0},
-        {"do": "weight", "id": ID, "weight": 65},
-        {"do": "weight", "id": ID, "weight": True},
-        {"do": "weight", "id": ID, "weight": 1.5},
+        {"do": "weight", "id": ID, "label": "work", "weight": 0},
+        {"do": "weight", "id": ID, "label": "work", "weight": 65},
+        {"do": "weight", "id": ID, "label": "work", "weight": True},
+        {"do": "weight", "id": ID, "label": "work", "weight": 1.5},
         {"do": "pause", "label": "work"},
         {"do": "pause", "label": ["work"], "group": "g"},
         b"{",
@@ -76,7 +77,7 @@ async def test_anything_else_is_refused_and_nothing_happens(body: Any) -> None:
 async def test_an_action_that_came_to_nothing_says_why(error: Exception) -> None:
     admin = FakeAdmin()
     admin.error = error
-    assert await act(admin, {"do": "drain", "id": ID}) == (409, {"error": "nobody is there"})
+    assert await act(admin, {"do": "drain", "id": ID, "label": "work"}) == (409, {"error": "nobody is there"})
 
 
 async def test_a_form_of_another_page_cannot_be_an_action() -> None:
@@ -92,4 +93,4 @@ async def test_too_long_a_post_is_refused() -> None:
 
 
 async def test_without_admin_there_is_no_such_path() -> None:
-    assert (await act(None, {"do": "drain", "id": ID}))[0] == 404
+    assert (await act(None, {"do": "drain", "id": ID, "label": "work"}))[0] == 404

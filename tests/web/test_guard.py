@@ -125,6 +125,6 @@ async def test_an_action_needs_the_token_too_where_there_is_one() -> None:
     async with visiting(page) as visitor:
         known = {"Authorization": f"Bearer {TOKEN}"}
         mark = {"X-RVQ-Mark": (await (await visitor.get("/about", headers=known)).json())["mark"]}
-        asked = {"do": "drain", "id": "0" * 16}
+        asked = {"do": "drain", "id": "0" * 16, "label": "work"}
         assert (await visitor.post("/act", json=asked, headers=ACTING | mark | own_origin(page))).status == 401
         assert (await visitor.post("/act", json=asked, headers=ACTING | mark | own_origin(page) | known)).status == 200

@@ -261,8 +261,8 @@ def test_with_admin_a_receiver_is_drained_weighed_and_a_group_paused(browser: Br
         browser.click("#detail-acts button")
         browser.click("#detail-acts button")
         browser.until_text("#toast", "done: pause")
-        id = int(id_of("ada"), 16)
-        assert admin.asked == [("drain", id), ("weight", id, 3), ("pause", "orders.eu", "default")]
+        id, label = id_of("ada"), "orders.eu"
+        assert admin.asked == [("drain", id, label), ("weight", id, label, 3), ("pause", label, "default")]
         admin.error = rvq_error("nobody with this id is there")
         browser.click(f"{ada} .acts > button")
         browser.click(f"{ada} .acts > button")

@@ -10,7 +10,7 @@ import { brief, many } from "/words.js";
 export class Detail {
   constructor({ history, colours, actions }) {
     Object.assign(this, { history, colours });
-    this.view = { colourOf: () => "c-none", pinned: null, now: 0, slots: 0 };
+    this.view = { label: "", colourOf: () => "c-none", pinned: null, now: 0, slots: 0 };
     this.charts = new Charts(byId("charts"), history);
     this.timeline = new Timeline(byId("timeline"), byId("timeline-words"));
     this.receivers = new Receivers(byId("receivers"), { history, view: this.view, pin: (id) => this.pin(id), actions });
@@ -26,7 +26,7 @@ export class Detail {
     if (!receivers.some(({ id }) => id === this.view.pinned)) this.view.pinned = null;
     const switches = picture.switches.filter((one) => one.label === label.label && one.group === group?.group);
     const ids = [...switches.flatMap(({ slots }) => slots), ...receivers.map(({ id }) => id)];
-    Object.assign(this.view, { now: Math.floor(picture.at), slots: group?.slots ?? 0, colourOf: this.colours.of(key, ids) });
+    Object.assign(this.view, { label: label.label, now: Math.floor(picture.at), slots: group?.slots ?? 0, colourOf: this.colours.of(key, ids) });
     say(byId("detail-name"), group ? `${label.label} · ${group.group}` : label.label);
     say(byId("detail-words"), group ? words(group) : "Nobody listens to this label: messages wait at their senders.");
     for (const id of ["charts", "timeline-panel", "receivers-panel"]) byId(id).hidden = !group;

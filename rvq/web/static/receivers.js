@@ -10,7 +10,7 @@ const [SPARK_WIDTH, SPARK_HEIGHT] = [72, 20];
 const TROUBLES = [["retried"], ["dead"], ["expired"], ["lost"], ["repaired"], ["bad_frames", "bad frames"]];
 
 export class Receivers {
-  /** `view` has colourOf, pinned, now and slots; `pin(id)` shows one alone; `actions` is null where there are none. */
+  /** `view` has label, colourOf, pinned, now and slots; `pin(id)` shows one alone; `actions` is null where there are none. */
   constructor(parent, { history, view, pin, actions }) {
     Object.assign(this, { history, view, pin });
     const columns = [this.who(), state, text("Lanes", lanes), text("Weight", ({ weight }) => count(weight)), this.share(), this.rate(),
@@ -100,10 +100,10 @@ export class Receivers {
         const form = el("form", { class: "weigh" }, weight, el("button", { type: "submit", "aria-label": `Set the weight of ${brief(id)}` }, "Set weight"));
         form.addEventListener("submit", (event) => {
           event.preventDefault();
-          actions.run({ do: "weight", id, weight: Number(weight.value) });
+          actions.run({ do: "weight", id, label: this.view.label, weight: Number(weight.value) });
           weight.blur();
         });
-        const drain = actions.confirmed("Drain", `Drain receiver ${brief(id)}`, () => ({ do: "drain", id }));
+        const drain = actions.confirmed("Drain", `Drain receiver ${brief(id)}`, () => ({ do: "drain", id, label: this.view.label }));
         cell.append(form, drain);
         return { weight, drain };
       },
