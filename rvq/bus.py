@@ -10,6 +10,9 @@ labels that it does not listen to:
 
 So the last bit says which of the two it is, and the default range of /16 has 32,768 pairs. Two labels may share a
 pair; frames carry a tag of their label, so that costs a little work and harms nobody.
+
+The directory, where everyone introduces itself to whoever looks on, is the control address of a name that no label can
+have. A label that shares its pair hears it too, and throws it away.
 """
 
 from __future__ import annotations
@@ -35,6 +38,9 @@ PREFIX_MIN, PREFIX_MAX, PREFIX_PLAIN = 8, 24, 16
 _MULTICAST = IPv4Network("224.0.0.0/4")
 _LINK_CONTROL = IPv4Network("224.0.0.0/24")
 _ANY_ADDRESS = f"use one such as {DEFAULT_ADDRESS}"
+
+_DIRECTORY = "\0directory"
+"""No label: those have no control characters."""
 
 _DEFAULTS = Timings()
 
@@ -125,9 +131,17 @@ class Bus:
         """Where heartbeats, tables and stamps of `label` go: an odd address, which senders and receivers join."""
         return str(self._first_address(label) + 1)
 
+    @property
+    def directory_address(self) -> str:
+        """Where everyone introduces itself: an odd address, which only observers join."""
+        return str(self._pair(_DIRECTORY) + 1)
+
     def _first_address(self, label: str) -> IPv4Address:
+        return self._pair(check_label(label))
+
+    def _pair(self, name: str) -> IPv4Address:
         network = self.network
-        digest = blake2b(check_label(label).encode(), digest_size=8).digest()
+        digest = blake2b(name.encode(), digest_size=8).digest()
         pair = int.from_bytes(digest, "big") % (network.num_addresses // 2)
         return network.network_address + 2 * pair
 

@@ -97,6 +97,28 @@ RECORDERS_MAX = 16
 HANDLED_RUNS_MAX = 256
 """Runs in one frame that tells recorders what was done: some 40 bytes each, so a lost one is no great hole."""
 
+ABOUTS_PER_S = 200
+"""Introductions of one label, all its ends together: some 50 kB/s, whatever their number. Each waits the longer, the
+more ends it knows of; below so many, one a second."""
+
+COUNTERS_MAX = 64
+"""Counters in one introduction: five times the catalogue, so that an older observer reads a newer one's."""
+
+OBSERVED_LABELS_MAX = 256
+"""Labels that one observer follows, each with a socket of its own. Those that it has no room for it does not show."""
+
+OBSERVED_ENDS_MAX = 2 * MEMBERS_MAX
+"""Senders and receivers of one label that an observer keeps."""
+
+OBSERVED_LANES_MAX = 4096
+"""Lanes of one stream of which an observer remembers who reported on them."""
+
+EVENTS_MAX = 500
+"""Events and switches that an observer keeps, of each: what fits a few screens."""
+
+HISTORY_POINTS_MAX = 120
+"""Introductions of one end that are kept for charts: two minutes."""
+
 HISTORY_BYTES = 8 * MIB
 """Control frames that a recorder keeps until they are taken from it: minutes of a busy bus."""
 

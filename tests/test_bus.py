@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from rvq.bus import Bus
 from rvq.errors import BadLabel, BusError
+from rvq.names import check_label
 from rvq.timings import Timings
 
 labels = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=60)
@@ -140,6 +141,15 @@ def test_addresses_lie_in_the_range_and_their_last_bit_tells_data_from_control(l
     data, control = IPv4Address(bus.data_address(label)), IPv4Address(bus.control_address(label))
     assert data in bus.network and control in bus.network
     assert int(data) % 2 == 0 and control == data + 1
+
+
+def test_the_directory_is_an_odd_address_which_is_no_labels_own() -> None:
+    assert Bus().directory_address == "239.192.243.215"
+    for address in ("239.192.0.0/16", "224.1.0.0/24", "239.0.0.0/8"):
+        bus = Bus(address=address)
+        assert IPv4Address(bus.directory_address) in bus.network and int(IPv4Address(bus.directory_address)) % 2
+    with pytest.raises(BadLabel):
+        check_label("\0directory")
 
 
 def test_labels_spread_over_the_range() -> None:

@@ -23,7 +23,7 @@ import pytest
 from rvq import limits
 from rvq.aio.consume import ATTEMPTS
 from rvq.bus import Bus
-from rvq.core import asker
+from rvq.core import about, asker
 from rvq.core.shards import deal, draft
 from rvq.core.stats import Stats
 from rvq.core.stream import CLOCK_S_WARN
@@ -229,6 +229,19 @@ def test_the_worked_example_of_an_address_comes_out() -> None:
     text = page("multicast.md")
     bus = Bus()
     assert f"= {bus.data_address('work')}\ncontrol = {bus.control_address('work')}\n" in text
+    assert f"+ 1 = {bus.directory_address}\n" in text and f"    '{bus.directory_address}'\n" in text
+    digest = blake2b(b"\0directory", digest_size=8)
+    assert f"digest    = {digest.hexdigest()}\n" in text
+    pair = int(digest.hexdigest(), 16) % 32768
+    assert f"mod 32768 = {pair}\ndirectory = 239.192.0.0 + {2 * pair} + 1 = " in text
+
+
+def test_the_pace_of_introductions_is_as_printed() -> None:
+    text = page("protocol.md")
+    assert f"every second; sooner, after {about.ABOUT_S / about.SOON} s," in text and about.ABOUT_S == 1.0
+    assert f"more than {limits.ABOUTS_PER_S} ends of its label" in text and about.SOON == 4
+    assert f"in that order; at most {limits.COUNTERS_MAX}." in text
+    assert f"at most {limits.OBSERVED_LABELS_MAX} of them" in page("multicast.md")
 
 
 def programs(path: str) -> list[Any]:

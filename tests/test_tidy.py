@@ -112,7 +112,7 @@ def allowed(importer: str, imported: str) -> bool:
 
 
 each_module = pytest.mark.parametrize("path", MODULES, ids=module_name)
-each_machine = pytest.mark.parametrize("path", sorted((PACKAGE / "core").glob("*.py")), ids=module_name)
+each_machine = pytest.mark.parametrize("path", sorted((PACKAGE / "core").rglob("*.py")), ids=module_name)
 
 
 def test_there_is_something_to_check() -> None:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 
 from rvq.core.machine import Machine
+from rvq.transport.passive import PassiveEndpoint
 from rvq.transport.udp import Address, Endpoint
 
 logger = logging.getLogger("rvq")
@@ -54,7 +55,7 @@ class Signal:
 class Driver:
     """Calls `on_change` after each step of the machine."""
 
-    def __init__(self, machine: Machine, endpoint: Endpoint, on_change: Callable[[], None]) -> None:
+    def __init__(self, machine: Machine, endpoint: Endpoint | PassiveEndpoint, on_change: Callable[[], None]) -> None:
         self.closed = False
         self._machine = machine
         self._endpoint = endpoint

@@ -15,6 +15,7 @@ from typing import Literal
 
 from rvq.aio.dead import DeadLetters
 from rvq.aio.driver import Driver, Signal, level_of, logger, monotonic
+from rvq.aio.home import here
 from rvq.bus import Bus, check_bus
 from rvq.core.receiver import ReceiverMachine
 from rvq.core.receiving import ReceivingMachine
@@ -130,6 +131,7 @@ class Receiver:
             settler=_Settler(self),
             tracked=self._tracked,
             hand_over=self._hand_over,
+            home=here(),
         )
 
     # --- lifetime -------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from random import Random
 
 from rvq.aio.driver import Driver, Signal, level_of, logger, monotonic
+from rvq.aio.home import here
 from rvq.bus import Bus
 from rvq.core.recorder import RecorderMachine
 from rvq.core.stats import Stats
@@ -54,6 +55,7 @@ class Recording:
             now=monotonic(),
             wall_offset=time.time() - monotonic(),
             receive_bytes=endpoint.receive_buffer_bytes,
+            home=here(),
         )
         self._driver = Driver(self._machine, endpoint, self._on_change)
 

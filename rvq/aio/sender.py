@@ -14,6 +14,7 @@ from typing import Any
 
 from rvq import limits
 from rvq.aio.driver import Driver, Signal, logger, monotonic
+from rvq.aio.home import here
 from rvq.aio.times import due_time, time_to_live
 from rvq.bus import Bus, check_bus
 from rvq.core.sender import SenderMachine
@@ -92,6 +93,7 @@ class Sender:
             window=self._window,
             hold=self._hold,
             groups=self._groups,
+            home=here(),
         )
         self._driver = Driver(self._machine, endpoint, self._on_change)
 

@@ -11,12 +11,14 @@ Address = Hashable
 
 
 class Route(Enum):
-    """The two multicast addresses of a label."""
+    """The two multicast addresses of a label, and the one of the whole bus."""
 
     DATA = "data"
     """Frames with messages: only receivers join it."""
     CONTROL = "control"
     """Heartbeats, tables, stamps: senders and receivers join it."""
+    ABOUT = "about"
+    """The bus's directory: everyone introduces itself there, and only observers join it."""
 
 
 class Cut(NamedTuple):

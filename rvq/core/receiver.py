@@ -11,6 +11,7 @@ from functools import partial
 from random import Random
 
 from rvq import limits
+from rvq.core.about import NOWHERE, Home, Introducing
 from rvq.core.end import PROMPT_S, End
 from rvq.core.lanes import Piece
 from rvq.core.lease import Beats
@@ -20,7 +21,7 @@ from rvq.core.orders import Orders
 from rvq.core.recorders import Recorders
 from rvq.core.stats import Stats
 from rvq.core.stream import Stream
-from rvq.core.table import Table, TableView, index_of
+from rvq.core.table import Table, TableView, index_of, slots_held
 from rvq.core.work import Handed, Work
 from rvq.errors import BusError, WireError
 from rvq.message import Message, Settler
@@ -29,6 +30,7 @@ from rvq.timings import Timings
 from rvq.wire.codec import decode_control, encode_control, peek, read_data_header
 from rvq.wire.frames import (
     NO_VERSION,
+    About,
     Alive,
     AskStamps,
     AskTable,
@@ -86,6 +88,7 @@ class ReceiverMachine(End):
         settler: Settler | None = None,
         tracked: bool = False,
         hand_over: bool = False,
+        home: Home = NOWHERE,
     ) -> None:
         if type(weight) is not int or not 1 <= weight <= limits.WEIGHT_MAX:
             raise BusError(f"weight={weight!r} is not a weight: give a whole number from 1 to {limits.WEIGHT_MAX}")
@@ -106,6 +109,10 @@ class ReceiverMachine(End):
         self._hands_over = hand_over
         self.wall = Wall(wall_offset)
         self._beats = Beats()
+        self._home, self._started_at = home, self.wall.read(now)
+        self._introducing = Introducing()
+        self._lag = 0.0
+        """The longest that a message waited to be handed out, since that was told last."""
         self._ended_streams: dict[int, bool] = {}
         """Streams that are no longer followed: True if they said goodbye, False if they were forgotten."""
         self._told = 0
@@ -160,7 +167,16 @@ class ReceiverMachine(End):
                     self._note_progress(now, stream)
                 if len(taken) >= max:
                     break
+        if taken:
+            last = taken[-1]
+            self._note_lag(now, last.sent_at if last.due_at is None else last.due_at)
         return taken
+
+    def _note_lag(self, now: float, since: float) -> None:
+        """One of each batch is looked at."""
+        lag = self.wall.read(now) - since
+        if lag > self._lag:
+            self._lag = lag
 
     def _in_turn(self) -> list[Stream]:
         """The streams in the order in which they are asked this time. Those with urgent messages come first."""
@@ -683,6 +699,41 @@ class ReceiverMachine(End):
         )
         for stream in streams:
             stream.reported(now)
+        self._introduce(now)
+
+    def _introduce(self, now: float) -> None:
+        """Who I am, to those who look on."""
+        membership = self.membership
+        counters, ends = self.stats.counters(), len(membership.peers) + len(self.streams) + 1
+        if not self._introducing.is_due(now, ends, counters, membership.version):
+            return
+        first, own, slots = slots_held(membership.table, self.id)
+        self._say(
+            Route.ABOUT,
+            About(
+                self.id,
+                self.label,
+                self.group,
+                recorder=self.is_recorder,
+                paused=self.paused,
+                host=self._home.host,
+                pid=self._home.pid,
+                started_at=self._started_at,
+                weight=membership.weight,
+                version=membership.version,
+                first_slot=first,
+                own_slots=own,
+                slots=slots,
+                stamp=0,
+                stamp_at=0,
+                backlog=self._load(now),
+                lag=self._lag,
+                window_used=0,
+                window=0,
+                counters=counters,
+            ),
+        )
+        self._lag = 0.0
 
     def _load(self, now: float) -> int:
         """Messages in hand and in line, about. Of a stream whose sender is gone nothing is in line."""

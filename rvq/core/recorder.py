@@ -65,6 +65,8 @@ class RecorderMachine(ReceiverMachine):
                     self._note_progress(now, stream)
                 if len(taken) >= most:
                     break
+        if taken:
+            self._note_lag(now, taken[-1].piece.sent_at)
         return taken
 
     def stored(self, now: float, taken: Iterable[Taken]) -> None:

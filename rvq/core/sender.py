@@ -13,6 +13,7 @@ from random import Random
 from typing import Any
 
 from rvq import limits
+from rvq.core.about import NOWHERE, Home, Introducing
 from rvq.core.audience import Audience, Ear, Group
 from rvq.core.backlog import Backlog
 from rvq.core.end import PROMPT_S, End
@@ -33,6 +34,8 @@ from rvq.wire.batch import BATCH_OVERHEAD, Stamped, encode_batch, encode_even_ba
 from rvq.wire.codec import decode_control, peek, read_data_header
 from rvq.wire.fragments import encode_fragments
 from rvq.wire.frames import (
+    NO_VERSION,
+    About,
     Alive,
     AskProgress,
     AskStamps,
@@ -107,6 +110,7 @@ class SenderMachine(End):
         window: int = limits.RETAINED_BYTES,
         hold: float = math.inf,
         groups: frozenset[str] | None = None,
+        home: Home = NOWHERE,
     ) -> None:
         super().__init__(label_tag(check_label(label)), timings.heartbeat, now)
         self.label = label
@@ -127,6 +131,8 @@ class SenderMachine(End):
         """The groups that it sends to; None for all. It does not hear the others."""
         self._held_since: dict[str, float] = {}
         """Groups of which nobody is left, and since when."""
+        self._home, self._started_at = home, self.wall.read(now)
+        self._introducing = Introducing()
         self._gates: dict[str, Gates] = {}
         self._reached: dict[str, dict[int, int]] = {}
         """How far each group's shards were when that was last looked at."""
@@ -796,6 +802,38 @@ class SenderMachine(End):
                     echoes=echoes[start : start + ECHOES_PER_FRAME],
                 ),
             )
+        self._introduce(now)
+
+    def _introduce(self, now: float) -> None:
+        """Who I am, to those who look on."""
+        counters, ends, newest = self.stats.counters(), len(self._audience.ears) + 1, self._stamper.newest
+        if not self._introducing.is_due(now, ends, counters, newest):
+            return
+        self._say(
+            Route.ABOUT,
+            About(
+                self.id,
+                self.label,
+                group="",
+                recorder=False,
+                paused=False,
+                host=self._home.host,
+                pid=self._home.pid,
+                started_at=self._started_at,
+                weight=0,
+                version=NO_VERSION,
+                first_slot=0,
+                own_slots=0,
+                slots=0,
+                stamp=newest,
+                stamp_at=self._stamper.open[newest].at if newest in self._stamper.open else 0,
+                backlog=len(self._backlog) + self.last - self._done_to,
+                lag=0.0,
+                window_used=self._frames.bytes + self._backlog.bytes,
+                window=self._window,
+                counters=counters,
+            ),
+        )
 
     def _group_state(self, name: str) -> GroupState:
         group = self._audience.groups[name]

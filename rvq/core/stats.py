@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
+from operator import attrgetter
 
 
 @dataclass(slots=True)
@@ -74,3 +75,13 @@ class Stats:
     def as_dict(self) -> dict[str, object]:
         """As plain numbers and dicts."""
         return asdict(self)
+
+    def counters(self) -> tuple[int, ...]:
+        """All of them in the order of the catalogue, without those by lane and shard."""
+        return _read_counters(self)
+
+
+COUNTERS = tuple(name for name in Stats.__dataclass_fields__ if name not in ("lanes", "shards"))
+"""The catalogue: names in the order in which they are told. New ones go to its end."""
+
+_read_counters = attrgetter(*COUNTERS)

@@ -55,6 +55,16 @@ def slots_of(members: tuple[Member, ...]) -> tuple[int, ...]:
     return tuple(member.id for member in members for _ in range(member.weight))
 
 
+def slots_held(table: Table | None, receiver: int) -> tuple[int, int, int]:
+    """The first slot of a receiver, how many it has, and how many there are."""
+    first, own, slots = 0, 0, 0
+    for member in table.members if table else ():
+        if member.id == receiver:
+            first, own = slots, member.weight
+        slots += member.weight
+    return first, own, slots
+
+
 def sorted_members(members: Iterable[Member]) -> tuple[Member, ...]:
     return tuple(sorted(members))
 

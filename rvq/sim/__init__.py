@@ -7,6 +7,7 @@ Start at `World`; `python -m rvq.sim --seeds 200` runs random worlds.
 from rvq.sim.checkers import Promise, PromiseBroken, Verdict, Violation
 from rvq.sim.clock import Clock, LocalClock, Runaway
 from rvq.sim.network import Fault, Link, Network
+from rvq.sim.observing import ObserverProcess
 from rvq.sim.process import Process, ReceiverProcess, SenderProcess, State, TapProcess
 from rvq.sim.recording import RecorderProcess
 from rvq.sim.workloads import Plan, build_world, run_seed
@@ -18,6 +19,7 @@ __all__ = [
     "Link",
     "LocalClock",
     "Network",
+    "ObserverProcess",
     "Plan",
     "Process",
     "Promise",

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from rvq.core.chronicle import Kept
 from rvq.core.machine import Machine
+from rvq.core.observer import ObserverMachine
 from rvq.core.receiver import ReceiverMachine
 from rvq.core.recorder import RecorderMachine
 from rvq.core.sender import SenderMachine
@@ -127,6 +128,7 @@ class Build:
     receiver: Callable[..., ReceivingEnd] = ReceiverMachine
     tap: Callable[..., TappingEnd] = TapMachine
     recorder: Callable[..., RecordingEnd] = RecorderMachine
+    observer: Callable[..., ObserverMachine] = ObserverMachine
 
 
 PRODUCT = Build()

@@ -63,6 +63,7 @@ class Endpoint:
         "_waiting_bytes",
         "buffer_bytes",
         "hears_data",
+        "joined",
         "joins",
         "label",
         "name",
@@ -77,6 +78,8 @@ class Endpoint:
         self.notify = notify
         self.buffer_bytes = buffer_bytes
         self.overflowed = 0
+        self.joined: list[tuple[str, Route]] = []
+        """The multicast addresses that it listens to."""
         self.joins = hears_data and bool(crc32(name.encode()) & 1)
         """Does its kernel join frames that follow each other? Of every second endpoint it does."""
         self._packets: list[tuple[str, bytes]] = []
@@ -179,18 +182,24 @@ class Network:
             self._luck[name] = luck
         endpoint = Endpoint(name, label, hears_data=hears_data, notify=notify, buffer_bytes=buffer_bytes)
         self._endpoints[name] = endpoint
-        self._listeners.setdefault((label, Route.CONTROL), []).append(name)
+        self.join(name, label, Route.CONTROL)
         if hears_data:
-            self._listeners.setdefault((label, Route.DATA), []).append(name)
+            self.join(name, label, Route.DATA)
         return endpoint
+
+    def join(self, name: str, label: str, route: Route) -> None:
+        """From now on this endpoint hears that address, too. Twice is once."""
+        where = _where(label, route)
+        endpoint = self._endpoints[name]
+        if where not in endpoint.joined:
+            endpoint.joined.append(where)
+            self._listeners.setdefault(where, []).append(name)
 
     def detach(self, name: str) -> None:
         """An endpoint is gone: whatever is on its way to it is lost."""
         endpoint = self._endpoints.pop(name, None)
-        if endpoint is not None:
-            self._listeners[endpoint.label, Route.CONTROL].remove(name)
-            if endpoint.hears_data:
-                self._listeners[endpoint.label, Route.DATA].remove(name)
+        for where in endpoint.joined if endpoint is not None else ():
+            self._listeners[where].remove(name)
 
     # --- sending --------------------------------------------------------------------------------------------------
 
@@ -206,7 +215,7 @@ class Network:
                     if name != source:
                         batches.setdefault(name, []).extend(frames)
             elif isinstance(target, Route):
-                for name in self._listeners.get((label, target), ()):
+                for name in self._listeners.get(_where(label, target), ()):
                     if name != source:
                         batches.setdefault(name, []).append(datagram)
             else:
@@ -338,6 +347,11 @@ class Network:
         for pair in pairs:
             if pair not in self._clogs and pair in self._held:
                 self._arrive_in_order(pair, self._held.pop(pair), self._clock.now)
+
+
+def _where(label: str, route: Route) -> tuple[str, Route]:
+    """The multicast address of a label; the directory is the same for all."""
+    return ("" if route is Route.ABOUT else label, route)
 
 
 def _pairs(sources: Iterable[str], destinations: Iterable[str]) -> list[Pair]:

@@ -15,6 +15,7 @@ from itertools import chain
 from random import Random
 from typing import Any
 
+from rvq.core.observer import ObserverMachine
 from rvq.errors import WireError
 from rvq.sim.clock import Clock, LocalClock
 from rvq.sim.history import (
@@ -77,7 +78,7 @@ class Surroundings:
 class Process:
     """One machine and its driver. `id` is the machine's; `name` its address."""
 
-    machine: SendingEnd | ReceivingEnd | TappingEnd | RecordingEnd
+    machine: SendingEnd | ReceivingEnd | TappingEnd | RecordingEnd | ObserverMachine
 
     def __init__(
         self,

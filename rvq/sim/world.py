@@ -18,6 +18,7 @@ not acknowledged and someone else handles it, which is what the function should 
 
 `world.tap(label)` adds one who sees everything and owns nothing; what it was shown is judged too.
 `world.recorder(label)` adds one who stores what it is given, and what it is told of the others' work.
+`world.observer()` adds one who only looks on, as `rvq top` does: see its `snapshot()`.
 
 Faults: `pause`, `resume`, `crash` and (all but senders) `leave` of each process; `restart`, `cut`, `partition`, `clog`,
 `disturb` and `heal` of the world. `world.at(time, action)` plans any of them.
@@ -30,6 +31,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any, TypeVar
 
+from rvq.core.about import Home
 from rvq.core.recorder import JOURNAL
 from rvq.core.stats import Stats
 from rvq.sim.checkers import Verdict, judge
@@ -38,6 +40,7 @@ from rvq.sim.deeds import claimed
 from rvq.sim.history import History
 from rvq.sim.machines import PRODUCT, Build, StartedMessage
 from rvq.sim.network import BUFFER_BYTES, Fault, Link, Network
+from rvq.sim.observing import ObserverProcess
 from rvq.sim.process import Handler, Job, Process, ReceiverProcess, SenderProcess, State, Surroundings, TapProcess
 from rvq.sim.recording import RecorderProcess
 from rvq.sim.story import Story
@@ -91,6 +94,7 @@ class World:
         self.receivers: list[ReceiverProcess] = []
         self.taps: list[TapProcess] = []
         self.recorders: list[RecorderProcess] = []
+        self.observers: list[ObserverProcess] = []
         self.build = build or PRODUCT
         self.timings = timings or Timings()
         self._clock_error = clock_error
@@ -107,7 +111,7 @@ class World:
 
     @property
     def processes(self) -> list[Process]:
-        return [*self.senders, *self.receivers, *self.taps, *self.recorders]
+        return [*self.senders, *self.receivers, *self.taps, *self.recorders, *self.observers]
 
     # --- building -------------------------------------------------------------------------------------------------
 
@@ -170,6 +174,7 @@ class World:
             random=Random(self.random.getrandbits(64)),
             now=local.read(self.now),
             wall_offset=WALL_CLOCK_START - local.offset,
+            home=Home(name),
             **{"receive_bytes": buffer_bytes // 2, "tracked": attempts is not None, **(options or {})},
         )
         process = ReceiverProcess(
@@ -224,6 +229,22 @@ class World:
         self._again[process] = lambda: self.tap(label, name=name, buffer_bytes=buffer_bytes)
         return process
 
+    def observer(self, *labels: str, name: str | None = None, buffer_bytes: int = BUFFER_BYTES) -> ObserverProcess:
+        """Start an observer now, of these labels or of all. As with taps, nothing is drawn for it from the world's
+        randomness."""
+        name = self._name(name or f"o{len(self.observers) + 1}")
+        random = Random(f"{self.seed} {name}")
+        local = self._local_clock(random)
+        machine = self.build.observer(
+            labels, timings=self.timings, now=local.read(self.now), wall_offset=WALL_CLOCK_START - local.offset
+        )
+        around = replace(self._around, random=random)
+        id = random.getrandbits(63) or 1
+        process = ObserverProcess(around, name, id, local, machine, buffer_bytes=buffer_bytes)
+        self.observers.append(process)
+        self._again[process] = lambda: self.observer(*labels, name=name, buffer_bytes=buffer_bytes)
+        return process
+
     def recorder(
         self,
         label: str,
@@ -249,6 +270,7 @@ class World:
             random=Random(self.random.getrandbits(64)),
             now=local.read(self.now),
             wall_offset=WALL_CLOCK_START - local.offset,
+            home=Home(name),
             **{"receive_bytes": buffer_bytes // 2, **(options or {})},
         )
         process = RecorderProcess(
@@ -294,6 +316,7 @@ class World:
             random=Random(self.random.getrandbits(64)),
             now=local.read(self.now),
             wall_offset=WALL_CLOCK_START - local.offset,
+            home=Home(name),
             **options,
         )
         process = SenderProcess(

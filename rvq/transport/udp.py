@@ -34,7 +34,7 @@ BACKLOG_DATAGRAMS_MAX = 4096
 _RECEIVE_BYTES = 65_536
 """No datagram is larger, so none is ever cut."""
 
-_DATA, _CONTROL = Route.DATA, Route.CONTROL
+_DATA, _CONTROL, _ABOUT = Route.DATA, Route.CONTROL, Route.ABOUT
 
 
 def _receive_joined(recvmsg: Callable[[int, int], tuple[bytes, Any, int, Address]], most: int) -> tuple[Any, ...]:
@@ -46,6 +46,7 @@ class Endpoint:
     """One unicast socket and the label's multicast sockets. Counts what goes in and out."""
 
     __slots__ = (
+        "_about_target",
         "_backlog",
         "_backlog_bytes",
         "_control_target",
@@ -77,11 +78,13 @@ class Endpoint:
         control_target: Address,
         frame_bytes: int,
         train_frames: int = 1,
+        about_target: Address | None = None,
     ) -> None:
         self._unicast = unicast
         self._multicast = tuple(joined)
         self._data_target = data_target
         self._control_target = control_target
+        self._about_target = about_target or control_target
         self._sendto: Callable[[bytes, Any], int] = unicast.sendto
         self._loop: AbstractEventLoop | None = None
         self._backlog: deque[tuple[bytes, Any]] = deque()
@@ -121,6 +124,7 @@ class Endpoint:
                 control_target=(control_address, bus.port),
                 frame_bytes=multicast.frame_bytes_for(interface),
                 train_frames=multicast.train_frames_for(interface),
+                about_target=(bus.directory_address, bus.port),
             )
         except BaseException:
             for sock in sockets:
@@ -141,6 +145,8 @@ class Endpoint:
             address = self._data_target
         elif target is _CONTROL:
             address = self._control_target
+        elif target is _ABOUT:
+            address = self._about_target
         elif type(target) is Cut:
             self._send_train(target.size, datagram)
             return

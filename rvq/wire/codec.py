@@ -95,6 +95,11 @@ def _name(value: Any) -> str:
     return value
 
 
+def _text(value: Any) -> str:
+    """A name, or none."""
+    return "" if type(value) is str and not value else _name(value)
+
+
 def _seconds(value: Any) -> float:
     if type(value) not in (int, float) or not isfinite(value) or value < 0:
         raise WireError(f"not a duration: {type(value).__name__}")
@@ -298,6 +303,25 @@ SHAPES: Final[dict[int, Shape]] = {
     f.FrameType.HANDLED: (f.Handled, _row(_name, _name, _uint, _uint, _handled_runs)),
     f.FrameType.ORDER: (f.Order, _order),
     f.FrameType.ORDER_DONE: (f.OrderDone, _row(_uint, _order_outcome)),
+    f.FrameType.ABOUT: (
+        f.About,
+        _row(
+            _name,
+            _text,
+            _flag,
+            _flag,
+            _text,
+            _uint,
+            _seconds,
+            _uint,
+            _version,
+            *[_uint] * 6,
+            _seconds,
+            _uint,
+            _uint,
+            _many(_uint, limits.COUNTERS_MAX),
+        ),
+    ),
 }
 """Each control frame's class and the reader of its body: the fields after `source`, in their order."""
 

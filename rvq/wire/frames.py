@@ -20,7 +20,8 @@ ID_BITS = 63
 
 
 class FrameType(IntEnum):
-    """The header's type byte. Data frames below 16, a sender's words from 16, a receiver's from 32, orders from 48."""
+    """The header's type byte. Data frames below 16, a sender's words from 16, a receiver's from 32, orders and all's
+    from 48."""
 
     DATA = 1
     FRAGMENT = 2
@@ -41,6 +42,7 @@ class FrameType(IntEnum):
     HANDLED = 40
     ORDER = 48
     ORDER_DONE = 49
+    ABOUT = 50
 
 
 class DataFlag(IntFlag):
@@ -491,6 +493,43 @@ class OrderDone:
     outcome: int
 
 
+@dataclass(frozen=True, slots=True)
+class About:
+    """Who a sender or receiver is and what it has counted. Goes to the directory, for those who look on."""
+
+    source: int
+    label: str
+    group: str
+    """Empty: a sender."""
+    recorder: bool
+    paused: bool
+    host: str
+    pid: int
+    started_at: float
+    """By its wall clock: seconds since 1970."""
+    weight: int
+    """0: a sender."""
+    version: Version
+    """Receiver: the newest table that it belongs to."""
+    first_slot: int
+    own_slots: int
+    """Receiver: how many slots it has in that table, the first of them before; 0 while it is draining."""
+    slots: int
+    """Receiver: of how many."""
+    stamp: StampNumber
+    stamp_at: Sequence
+    """Sender: its newest stamp, and from which sequence on that holds."""
+    backlog: int
+    """Receiver: messages in hand or in line. Sender: accepted and not done in every group."""
+    lag: float
+    """Receiver: seconds for which a message waited until it was handed out; the longest since this was told last."""
+    window_used: int
+    window: int
+    """Sender: bytes that it keeps, and how many it may."""
+    counters: tuple[int, ...]
+    """In the order of the catalogue."""
+
+
 Control = (
     SenderAlive
     | Stamp
@@ -508,6 +547,7 @@ Control = (
     | Handled
     | Order
     | OrderDone
+    | About
 )
 
 

@@ -7,8 +7,8 @@ import inspect
 from rvq.core.machine import Machine, Route
 
 
-def test_a_label_has_two_routes_with_names_of_their_own() -> None:
-    assert {route.value for route in Route} == {"data", "control"}
+def test_a_label_has_two_routes_and_the_bus_one_more() -> None:
+    assert {route.value for route in Route} == {"data", "control", "about"}
 
 
 def test_a_route_is_never_taken_for_an_address() -> None:

@@ -8,8 +8,9 @@ from collections import Counter
 from dataclasses import asdict, fields
 from itertools import pairwise
 
+from rvq import limits
 from rvq.core import stats
-from rvq.core.stats import Counts, Stats
+from rvq.core.stats import COUNTERS, Counts, Stats
 
 
 def test_counters_begin_at_nothing() -> None:
@@ -55,3 +56,11 @@ def test_each_lane_and_each_shard_has_counters_of_its_own_from_when_it_is_first_
     assert counted.lanes == {3: Counts(acked=3)}
     assert counted.shards == {3: Counts(dead=1)}
     assert counted.as_dict()["lanes"] == {3: {**asdict(Counts()), "acked": 3}}
+
+
+def test_counters_are_told_in_the_order_of_the_catalogue() -> None:
+    counted = Stats(inserted=1, routed=2, unrecorded=13)
+    assert dict(zip(COUNTERS, counted.counters(), strict=True)) == {
+        field.name: getattr(counted, field.name) for field in fields(Stats) if field.name not in ("lanes", "shards")
+    }
+    assert COUNTERS[0] == "inserted" and len(COUNTERS) < limits.COUNTERS_MAX

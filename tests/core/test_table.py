@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rvq.core.shards import deal, draft
-from rvq.core.table import Table, index_of, slots_of, sorted_members
+from rvq.core.table import Table, index_of, slots_held, slots_of, sorted_members
 from rvq.wire.frames import Member, Version
 
 
@@ -60,3 +60,10 @@ def test_after_a_table_that_nobody_holds_a_slot_of_the_map_begins_anew() -> None
     nobody = Table(Version(1, 1), (), draining=(1,))
     assert nobody.shard_map_of(()) == ()
     assert nobody.shard_map_of(members_of({1: 1, 2: 1})) == draft(members_of({1: 1, 2: 1}))
+
+
+def test_it_says_which_slots_a_receiver_holds() -> None:
+    table = Table(Version(1, 2), (Member(2, 1), Member(5, 3), Member(9, 2)), (7,))
+    assert [slots_held(table, id) for id in (2, 5, 9)] == [(0, 1, 6), (1, 3, 6), (4, 2, 6)]
+    assert slots_held(table, 7) == (0, 0, 6), "one that drains has none"
+    assert slots_held(None, 2) == (0, 0, 0)

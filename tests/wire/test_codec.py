@@ -168,6 +168,33 @@ GOLDEN: list[tuple[f.Control, str]] = [
         f.OrderDone(SOURCE, 99, f.OrderOutcome.CARRIED_OUT),
         "7276710131000000c0ffee07000000000123456789abcdef0000000000000000926301",
     ),
+    (
+        f.About(
+            SOURCE,
+            "work",
+            "default",
+            False,
+            True,
+            "host-a",
+            4711,
+            1.5,
+            2,
+            f.Version(3, 11),
+            1,
+            2,
+            4,
+            5,
+            301,
+            6,
+            0.25,
+            7,
+            8,
+            tuple(range(13)),
+        ),
+        "7276710132000000c0ffee07000000000123456789abcdef0000000000000000"
+        "dc0013a4776f726ba764656661756c74c2c3a6686f73742d61cd1267cb3ff80000000000000292030b01020405cd012d06cb3fd0000000"
+        "00000007089d000102030405060708090a0b0c",
+    ),
 ]
 
 
@@ -253,6 +280,7 @@ def stamps(keyed: bool) -> st.SearchStrategy[f.Stamp]:
     return st.builds(f.Stamp, numbers, names, numbers, numbers, st.just(keyed), tuples_of(group_stamps))
 
 
+seconds = st.floats(0, allow_nan=False, allow_infinity=False)
 heard = st.builds(f.Heard, numbers, numbers, numbers, st.booleans(), st.booleans())
 handled_runs = st.tuples(numbers, numbers).flatmap(
     lambda ends: st.builds(
@@ -347,6 +375,24 @@ controls: st.SearchStrategy[f.Control] = st.one_of(
     st.builds(f.Handled, numbers, names, names, numbers, numbers, tuples_of(handled_runs)),
     orders,
     st.builds(f.OrderDone, numbers, numbers, st.sampled_from(f.OrderOutcome)),
+    st.builds(
+        f.About,
+        numbers,
+        names,
+        st.just("") | names,
+        st.booleans(),
+        st.booleans(),
+        st.just("") | names,
+        numbers,
+        seconds,
+        numbers,
+        versions,
+        *[numbers] * 6,
+        seconds,
+        numbers,
+        numbers,
+        tuples_of(numbers, limits.COUNTERS_MAX),
+    ),
 )
 
 

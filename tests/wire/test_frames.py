@@ -49,6 +49,7 @@ def test_the_numbers_of_frame_types_never_change() -> None:
         "HANDLED": 40,
         "ORDER": 48,
         "ORDER_DONE": 49,
+        "ABOUT": 50,
     }
 
 
