@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from typing import Any
 
 import aiohttp
@@ -98,7 +98,7 @@ class Served:
     """Can be stopped and started again at the same port."""
 
     def __init__(self, source: Any, options: dict[str, Any]) -> None:
-        self._source = source
+        self._source = source  # of pictures; or a context that opens one, on the loop of the page
         self._options = options
         self._place = HERE
         self._ready = threading.Event()
@@ -130,7 +130,8 @@ class Served:
 
     async def _serve(self) -> None:
         loop, over = asyncio.get_running_loop(), asyncio.Event()
-        async with Page(self._source, self._place, **self._options) as page:
+        opened = self._source if hasattr(self._source, "__aenter__") else nullcontext(self._source)
+        async with opened as source, Page(source, self._place, **self._options) as page:
             self._place = page.place
             self._stop = lambda: None if loop.is_closed() else loop.call_soon_threadsafe(over.set)  # type: ignore[func-returns-value,assignment]
             self._ready.set()
