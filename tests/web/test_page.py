@@ -76,6 +76,18 @@ def test_every_receiver_has_its_row_charts_and_lanes(browser: Browser) -> None:
         browser.shoot("light")
 
 
+def test_what_one_did_who_is_gone_stays_in_the_charts(browser: Browser) -> None:
+    source = MadeUp(begin=time.time() - 60)
+    source.set_group("work", "default", "ada", "ben")
+    areas = "#charts figure:first-child .shapes path"
+    with served(source) as page:
+        browser.open(page.url)
+        browser.until(f"return document.querySelectorAll('{areas}').length === 2", "two areas")
+        source.set_group("work", "default", "ada")
+        browser.until("return document.querySelectorAll('#receivers tbody tr').length === 1", "one row")
+        assert browser.count(areas) == 2
+
+
 def test_the_whole_bus_is_one_glance_and_groups_are_one_press_away(browser: Browser) -> None:
     with served(busy()) as page:
         browser.open(page.url)

@@ -6,6 +6,14 @@ import { brief, count, many, percent, rate, seconds, short } from "/words.js";
 
 const TROUBLES = [["repaired", "frames asked for again", "c4"], ["lost", "messages lost", "c5"]];
 
+/** Shares that were told at different moments may come to more than all. */
+function fit(shares) {
+  for (let place = 0; place <= SPAN_S; place++) {
+    const sum = shares.reduce((total, { values }) => total + (values[place] || 0), 0);
+    if (sum > 1) for (const { values } of shares) values[place] /= sum;
+  }
+}
+
 export class Charts {
   constructor(parent, history) {
     this.history = history;
@@ -27,9 +35,9 @@ export class Charts {
     });
   }
 
-  show(receivers, colourOf, chosen, at) {
+  show(receivers, departed, colourOf, chosen, at) {
     const now = Math.floor(at);
-    const of = (kind) => receivers.map(({ id }) => ({
+    const of = (kind) => [...receivers, ...departed.map((id) => ({ id }))].map(({ id }) => ({
       id, name: brief(id), colour: colourOf(id), dim: chosen !== null && chosen !== id, values: this.history.values(id, kind, now),
     }));
     const told = chosen === null ? receivers : receivers.filter(({ id }) => id === chosen);
@@ -39,7 +47,7 @@ export class Charts {
     this.rate.show(of("rate"), rate(sum("rate")));
     this.latency.show(of("lag"), worst ? `${seconds(worst.lag)} at ${brief(worst.id)}` : "–");
     const shares = of("share");
-    for (const { values } of shares) values.forEach((value, place) => { if (value > 1) values[place] = 1; });
+    fit(shares);
     this.share.show(shares, told.length === 1 ? percent(told[0].share) : many(told.length, "receiver"));
     const troubles = TROUBLES.map(([kind, name, colour]) => ({ id: kind, name, colour, values: this.total(told, kind, now) }));
     const last = troubles.map(({ values }) => values.reduce((all, value) => all + value, 0));

@@ -25,14 +25,15 @@ export class Detail {
     const receivers = group?.receivers ?? [];
     if (!receivers.some(({ id }) => id === this.view.pinned)) this.view.pinned = null;
     const switches = picture.switches.filter((one) => one.label === label.label && one.group === group?.group);
-    const ids = [...switches.flatMap(({ slots }) => slots), ...receivers.map(({ id }) => id)];
+    const departed = this.history.departed(key, new Set(receivers.map(({ id }) => id)));
+    const ids = [...switches.flatMap(({ slots }) => slots), ...receivers.map(({ id }) => id), ...departed];
     Object.assign(this.view, { label: label.label, now: Math.floor(picture.at), slots: group?.slots ?? 0, colourOf: this.colours.of(key, ids) });
     say(byId("detail-name"), group ? `${label.label} · ${group.group}` : label.label);
     say(byId("detail-words"), group ? words(group) : "Nobody listens to this label: messages wait at their senders.");
     for (const id of ["charts", "timeline-panel", "receivers-panel"]) byId(id).hidden = !group;
     this.legend.show(receivers.length > 1 ? receivers : [], ({ id }) => id);
     if (group) {
-      this.charts.show(receivers, this.view.colourOf, this.view.pinned, picture.at);
+      this.charts.show(receivers, departed, this.view.colourOf, this.view.pinned, picture.at);
       const hosts = new Map(receivers.map(({ id, host }) => [id, host]));
       this.timeline.show(switches, this.view.colourOf, (id) => (hosts.get(id) ? `${brief(id)} (${hosts.get(id)})` : brief(id)), this.view.pinned);
       this.receivers.show(receivers);

@@ -1,10 +1,12 @@
 // What was, second by second, for the charts: the last two minutes of each receiver. Bounded by time and by who is there.
 
+import { keyOf } from "/words.js";
+
 export const SPAN_S = 120;
 
 export class History {
   constructor() {
-    this.receivers = new Map(); // id -> { points: Map of second -> point, counts, seen }
+    this.receivers = new Map(); // id -> { points: Map of second -> point, counts, seen, key }
   }
 
   /** What rvq top remembers from before this page was opened. */
@@ -21,8 +23,8 @@ export class History {
 
   take(picture) {
     const second = Math.floor(picture.at);
-    for (const { groups } of picture.labels) {
-      for (const { receivers } of groups) for (const receiver of receivers) this.add(second, receiver);
+    for (const { label, groups } of picture.labels) {
+      for (const { group, receivers } of groups) for (const receiver of receivers) this.add(second, receiver, keyOf(label, group));
     }
     for (const [id, one] of this.receivers) {
       for (const at of one.points.keys()) if (at < second - SPAN_S - 1) one.points.delete(at);
@@ -30,11 +32,12 @@ export class History {
     }
   }
 
-  add(second, { id, rate, share, lag, repaired, lost, state }) {
+  add(second, { id, rate, share, lag, repaired, lost, state }, key) {
     const one = this.one(id);
+    one.key = key;
     const point = pointAt(one, second);
     const silent = state === "silent";
-    Object.assign(point, { rate: silent ? 0 : rate, share: silent ? 0 : share, lag: silent ? null : lag });
+    Object.assign(point, { rate: silent ? 0 : rate, share, lag: silent ? null : lag });
     if (one.counts) {
       point.repaired += Math.max(0, (repaired ?? 0) - one.counts.repaired);
       point.lost += Math.max(0, (lost ?? 0) - one.counts.lost);
@@ -45,8 +48,13 @@ export class History {
 
   one(id) {
     let one = this.receivers.get(id);
-    if (!one) this.receivers.set(id, (one = { points: new Map(), counts: null, seen: 0 }));
+    if (!one) this.receivers.set(id, (one = { points: new Map(), counts: null, seen: 0, key: "" }));
     return one;
+  }
+
+  /** Who was in this group in the last two minutes and is not any more: what they did is still in the charts. */
+  departed(key, there) {
+    return [...this.receivers].filter(([id, one]) => one.key === key && !there.has(id)).map(([id]) => id);
   }
 
   /** Values of one kind, one for each second up to `now`; NaN where nothing is known. A short gap keeps the last value. */

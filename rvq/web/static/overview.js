@@ -1,7 +1,7 @@
 // The whole bus at a glance: totals, and a card for each group of each label.
 
 import { Keyed, el, mark, say } from "/dom.js";
-import { count, many, rate, seconds, short } from "/words.js";
+import { count, keyOf, many, rate, seconds, short } from "/words.js";
 
 const TILES = [
   ["Sent", (totals) => rate(totals.rate_in)],
@@ -51,8 +51,6 @@ export function busiest(items) {
   const weigh = ({ group }) => (group?.receivers ?? []).reduce((sum, one) => sum + (one.recorder ? 0 : 1 + (one.rate ?? 0)), 0);
   return items.reduce((most, item) => (most && weigh(most) >= weigh(item) ? most : item), undefined);
 }
-
-export const keyOf = (label, group) => `#/${[label, ...(group === undefined ? [] : [group])].map(encodeURIComponent).join("/")}`;
 
 export class Cards {
   constructor(parent) {

@@ -38,4 +38,7 @@ export function bytes(value) {
 
 export const time = (at) => (known(at) ? clock.format(new Date(1000 * at)) : DASH);
 export const brief = (id) => String(id).slice(0, 4);
+/** How a group is named in addresses of the page; without a group, a label that has none. */
+export const keyOf = (label, group) => `#/${[label, ...(group === undefined ? [] : [group])].map(encoded).join("/")}`;
+const encoded = (part) => encodeURIComponent(part.toWellFormed?.() ?? part); // half a character would raise
 export const many = (number, one, more = `${one}s`) => `${count(number)} ${number === 1 ? one : more}`;
