@@ -66,6 +66,7 @@ class Browser:
 
     def __init__(self, driver: Any) -> None:
         self.driver = driver
+        self._width = 0
 
     def calm(self) -> None:
         """As if it was just started."""
@@ -99,11 +100,15 @@ class Browser:
             raise AssertionError(f"not within {PATIENCE_S:g} s: {what}\n{text}\n{self.errors()}") from None
 
     def until_text(self, selector: str, text: str) -> None:
-        """Until the element of this selector has this in it."""
+        """Until the element of this selector can be seen, and has this in it."""
         found = f"document.querySelector({selector!r})"
-        self.until(f"return {found} && {found}.innerText.includes({text!r})", f"{text} in {selector}")
+        self.until(
+            f"return {found}?.checkVisibility() && {found}.innerText.includes({text!r})", f"{text} in {selector}"
+        )
 
     def text(self, selector: str) -> str:
+        """Of what can be seen: of other elements, innerText is what nobody reads."""
+        assert self.count(selector), f"{selector} cannot be seen"
         words: str = self.run("return document.querySelector(arguments[0]).innerText", selector)
         return words
 
@@ -130,6 +135,7 @@ class Browser:
 
     def size(self, width: int, height: int = 1000) -> None:
         """The page's own width, as on a phone: below what a window may be."""
+        self._width = width
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
 
@@ -152,4 +158,5 @@ class Browser:
 
     @property
     def scrolls_sideways(self) -> bool:
-        return bool(self.run("return document.documentElement.scrollWidth > innerWidth"))
+        # Not than innerWidth, which on a phone grows with what is too wide.
+        return bool(self.run("return document.documentElement.scrollWidth > arguments[0]", self._width))

@@ -19,7 +19,9 @@ async def test_a_receiver_is_weighed_paused_resumed_and_drained(bus: rvq.Bus) ->
             await asyncio.sleep(0.01)
         assert await orders.weight(id, "work", 3) == f"{id[:4]} has weight 3"
         assert await orders.pause("work", "default") == "work · default is paused: 1 receiver"
+        assert receiver.paused
         assert await orders.resume("work", "default") == "work · default goes on: 1 receiver"
+        assert not receiver.paused
         assert await orders.drain(id, "work") == f"{id[:4]} finishes what it has, and leaves"
         async for _ in receiver:
             raise AssertionError("nobody sent anything")
