@@ -113,5 +113,9 @@ class SparkError(RvqError, ValueError):
     """Spark cannot be used as asked: a wrong option, column or offset, a journal that is not there, no Java."""
 
 
+class WebError(RvqError):
+    """The page cannot be served: no aiohttp, or an address or port that cannot be had."""
+
+
 class WireError(RvqError):
     """Bytes that are not a frame of this protocol. Counted and dropped by whoever reads a socket."""

@@ -125,6 +125,15 @@ HISTORY_BYTES = 8 * MIB
 STORED_MESSAGES_MAX = 65_536
 """Messages of one frame, or train, in a journal: more than fit a datagram, and their places fit 16 bits."""
 
+WEB_WATCHERS_MAX = 32
+"""Browsers that watch one page: each is sent a picture twice a second."""
+
+WEB_CONNECTIONS_MAX = 128
+"""Connections to one page: a browser opens up to six."""
+
+WEB_BODY_BYTES_MAX = 4 * KIB
+"""What is posted to a page: a token, or one action."""
+
 REPORT_LANES_MAX = 1024
 """Lanes in one report."""
 
@@ -171,6 +180,7 @@ JOURNAL_BLOCK_BYTES_MAX = JOURNAL_BLOCK_BYTES + JOURNAL_ENTRY_BYTES_MAX + 4096
 JOURNAL_UNSYNCED_BYTES = 64 * MIB
 """Written to the journal and not synced: kept in memory too, since a failed sync may lose it. Then it syncs unasked."""
 
+assert WEB_WATCHERS_MAX < WEB_CONNECTIONS_MAX, "who watches must not keep out who comes to look"
 assert REPORT_RANGES_MAX <= REPORT_RUNS_MAX
 assert RECEIVED_BYTES >= 2 * RETAINED_BYTES, "a receiver must be able to hold a full window and still take repairs"
 assert DATAGRAM_BYTES_MAX <= STORED_MESSAGES_MAX, "even a train of empty messages has no more"
