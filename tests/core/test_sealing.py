@@ -405,7 +405,7 @@ def test_of_a_train_the_good_frames_are_handed_on_alone(wire: Wire) -> None:
         (("10.0.0.1", 7), Channel.UNICAST),
         (frozenset({"b", "c"}), Channel.UNICAST),
     ],
-    ids=str,
+    ids=["data", "control", "name", "place", "set"],
 )
 def test_each_way_is_a_channel_and_what_is_not_known_is_unicast(wire: Wire, target: object, channel: Channel) -> None:
     a, _ = pair(wire)
