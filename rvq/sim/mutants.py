@@ -117,9 +117,9 @@ class LateCountingStream(Stream):
 
     came_at = -math.inf
 
-    def on_alive(self, now: float, frame: SenderAlive, address: Address) -> None:
+    def on_alive(self, now: float, frame: SenderAlive) -> None:
         self.came_at = now
-        super().on_alive(now, frame, address)
+        super().on_alive(now, frame)
 
     def _renew(self) -> None:
         before = self.lease.base
@@ -150,11 +150,11 @@ class NewestTableLog(StampLog):
 
     membership: Membership
 
-    def learn(self, now: float, stamp: Stamp) -> bool:
+    def learn(self, now: float, stamp: Stamp, others: int = 0) -> bool:
         table = self.membership.table
         if table is not None and table.members:
             stamp = replace(stamp, groups=tuple(self._mine(entry, table) for entry in stamp.groups))
-        return super().learn(now, stamp)
+        return super().learn(now, stamp, others)
 
     def _mine(self, entry: Any, table: Table) -> Any:
         if entry.group != self.group:
