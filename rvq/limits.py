@@ -165,10 +165,13 @@ STRANGERS_NAMED_MAX = 64
 
 STRANGER_FRAMES_PER_S = 64
 """Control frames of those with whom an end has nothing to do yet, for each of `STRANGER_BUCKETS` into which their
-sources are sorted. All together they are some 30 us each, a quarter of a core at most."""
+sources are sorted."""
 
-STRANGER_FRAMES_BURST = 128
-"""The same at once: a thousand receivers that start together are eight in each bucket."""
+STRANGERS_FRAMES_PER_S = 4096
+"""The same of all of them together, and at once: some 30 us each, an eighth of a core at most."""
+
+STRANGER_FRAMES_BURST = 512
+"""The same at once: as much as the largest table, for those who are new where there are thousands."""
 
 STRANGER_BUCKETS = 128
 """So that one with few addresses takes little from the others."""
@@ -179,8 +182,10 @@ MEMBER_FRAMES_PER_S = 2000
 MEMBER_FRAMES_BURST = 4000
 """The same at once, when one was stopped and its socket is full."""
 
-BYTES_PER_FRAME = 1500
+BYTES_PER_FRAME = 200
 """A control frame that is longer counts as several: what it costs to read grows with it."""
+
+assert DATAGRAM_BYTES_MAX // BYTES_PER_FRAME < STRANGER_FRAMES_BURST, "or one could not join where a table is large"
 
 MEMBER_REPAIR_BYTES_PER_S = 32 * MIB
 """Sent again for one who owns lanes: a tenth of the fastest stream."""

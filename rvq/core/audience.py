@@ -132,10 +132,10 @@ class Audience:
         ear = self.ears.get(receiver)
         return ear is not None and ear.address == address
 
-    def is_elsewhere(self, receiver: int) -> bool:
-        """Is it known from where it speaks?"""
+    def is_elsewhere(self, receiver: int, address: Address) -> bool:
+        """Is it known to speak from another place?"""
         ear = self.ears.get(receiver)
-        return ear is not None and ear.address is not None
+        return ear is not None and ear.address not in (None, address)
 
     def _let_in(self, now: float, ear: Ear) -> None:
         pause = min(PAUSE_S_MAX, self._timings.expiry * (2 ** (ear.strikes - 1) - 1))

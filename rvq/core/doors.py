@@ -18,7 +18,7 @@ from rvq.core.machine import Address
 class Doors:
     """One end's. `random` is only looked at: what it would give next is nobody's affair."""
 
-    __slots__ = ("_answers", "_answers_to_all", "_known", "_strangers")
+    __slots__ = ("_all_strangers", "_answers", "_answers_to_all", "_known", "_strangers")
 
     def __init__(self, random: Random, now: float) -> None:
         secret = copy(random).randbytes(16)
@@ -31,6 +31,7 @@ class Doors:
             burst=limits.STRANGER_FRAMES_BURST,
             buckets=limits.STRANGER_BUCKETS,
         )
+        self._all_strangers = Bucket(now, limits.STRANGERS_FRAMES_PER_S, limits.STRANGERS_FRAMES_PER_S)
         self._answers = Budget(
             secret, now, per_s=limits.STRANGER_REPAIR_BYTES_PER_S, burst=limits.STRANGER_REPAIR_BYTES_BURST
         )
@@ -48,7 +49,9 @@ class Doors:
         """May it say so much more?"""
         cost = 1.0 + size // limits.BYTES_PER_FRAME
         known = self._known.get(source)
-        return known[0].take(now, cost) if known is not None else self._strangers.take(now, source, cost)
+        if known is not None:
+            return known[0].take(now, cost)
+        return self._strangers.take(now, source, cost) and self._all_strangers.take(now, cost)
 
     def may_send(self, now: float, target: Address, size: int) -> bool:
         """May it be sent so much more in answer?"""

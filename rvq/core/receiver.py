@@ -28,7 +28,7 @@ from rvq.errors import BusError, WireError
 from rvq.message import Message, Settler
 from rvq.names import check_group, check_label
 from rvq.timings import Timings
-from rvq.wire.codec import decode_control, encode_control, peek, read_data_header
+from rvq.wire.codec import decode_control, encode_control, peek, read_data_header, speaker_of
 from rvq.wire.frames import (
     NO_VERSION,
     About,
@@ -64,6 +64,12 @@ _DATA_MAX = bytes([FrameType.TAIL])
 """Compared with the type byte of a datagram: data frames are up to this. Hot, so without reading the header twice."""
 
 
+_STAMP = int(FrameType.STAMP)
+_OF_SENDERS = frozenset({FrameType.SENDER_ALIVE, _STAMP, FrameType.PROGRESS, FrameType.SENDER_GOODBYE})
+_ASKED_BY_PEERS = frozenset({FrameType.NAK, FrameType.ASK_STAMPS})
+_UNHEARD = frozenset({FrameType.REPORT, FrameType.ASK_PROGRESS, FrameType.ORDER_DONE, FrameType.ABOUT})
+
+
 def _has_no_urgent(stream: Stream) -> bool:
     return not stream.work.has_urgent
 
@@ -72,6 +78,8 @@ class ReceiverMachine(End):
     """One receiver of one label in one group."""
 
     is_recorder = False
+    unheard: frozenset[int] = _UNHEARD | {FrameType.HAND_OVER, FrameType.HANDLED}
+    """Frames that are nothing to a receiver: it does not even read them."""
     work_kind: type[Work] = Work
 
     def __init__(
@@ -384,13 +392,23 @@ class ReceiverMachine(End):
         try:
             if datagram[4:5] <= _DATA_MAX:
                 self._on_data(now, read_data_header(datagram), datagram, source)
-            elif peek(datagram)[1] == self._tag:
-                if self._doors.admits(now, source, len(datagram)):
+            else:
+                kind, tag = peek(datagram)
+                if tag != self._tag or kind in self.unheard:
+                    return
+                if self._is_true(kind, speaker_of(datagram), source) and self._doors.admits(now, source, len(datagram)):
                     self._on_control_datagram(now, datagram, source)
                 else:
                     self.stats.refused += 1
         except WireError:
             self._refuse(datagram, source)
+
+    def _is_true(self, kind: int, speaker: int, source: Address) -> bool:
+        """Looked at before anything is read: does he speak from there in whose name it is?"""
+        if kind in _OF_SENDERS:
+            stream = self.streams.get(speaker)
+            return stream is None or stream.address == source or (kind == _STAMP and stream.asked_others)
+        return kind not in _ASKED_BY_PEERS or self.membership.is_from(speaker, source)
 
     def _receive_train(self, now: float, datagram: bytes, source: Address, size: int) -> None:
         """As a whole if that can be; else frame by frame."""
@@ -515,9 +533,6 @@ class ReceiverMachine(End):
                 return
             stream = self._follow(now, frame.source, source)
             self._beat_soon(now, spread=True)
-        elif stream.address != source:
-            self.stats.refused += 1
-            return
         elif frame.hello:
             self._beat_soon(now, spread=True)
         for state in frame.groups:

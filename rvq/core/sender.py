@@ -32,7 +32,7 @@ from rvq.errors import Closed, WireError
 from rvq.names import check_label
 from rvq.timings import Timings
 from rvq.wire.batch import BATCH_OVERHEAD, Stamped, encode_batch, encode_even_batches, encode_tail
-from rvq.wire.codec import decode_control, encode_control, peek, read_data_header
+from rvq.wire.codec import decode_control, encode_control, peek, read_data_header, speaker_of
 from rvq.wire.fragments import encode_fragments
 from rvq.wire.frames import (
     NO_VERSION,
@@ -80,6 +80,10 @@ PROGRESS_FRAMES_MAX = 8
 """Frames in answer to one question for progress. What is left out is asked for again."""
 TABLE_ASK_S = 0.05
 """Pause between questions for a table that is not known."""
+
+
+_OF_THOSE_HEARD = frozenset({FrameType.REPORT, FrameType.ASK_PROGRESS, FrameType.HAND_OVER})
+"""Nobody says these in another's name, nor before it was heard: so they are not even read."""
 
 
 def _frames_of(answers: Iterable[LaneAnswer]) -> list[list[LaneAnswer]]:
@@ -421,7 +425,8 @@ class SenderMachine(End):
             kind, tag = peek(datagram)
             if kind < FrameType.ALIVE or tag != self._tag:
                 return
-            if self._doors.admits(now, source, len(datagram)):
+            is_true = kind not in _OF_THOSE_HEARD or self._audience.is_from(speaker_of(datagram), source)
+            if is_true and self._doors.admits(now, source, len(datagram)):
                 self._on_control(now, decode_control(datagram), source)
             else:
                 self.stats.refused += 1
@@ -430,10 +435,9 @@ class SenderMachine(End):
 
     def _on_control(self, now: float, frame: Control, source: Address) -> None:
         check_counters(frame, self.wall.read(now))
-        is_heard = self._audience.is_from(frame.source, source)
-        is_false = not is_heard and self._audience.is_elsewhere(frame.source)
+        is_false = self._audience.is_elsewhere(frame.source, source)
         match frame:
-            case Report() if is_heard:
+            case Report():
                 self._on_report(now, frame.source, frame.report)
             case Alive() if frame.label == self.label and self._is_for(frame.group):
                 self._on_alive(now, frame, source)
@@ -441,9 +445,9 @@ class SenderMachine(End):
                 self._on_nak(now, frame, source)
             case AskStamps() if frame.stream == self.id:
                 self._on_ask_stamps(now, frame, source)
-            case AskProgress() if frame.stream == self.id and is_heard:
+            case AskProgress() if frame.stream == self.id:
                 self._on_ask_progress(now, frame, source)
-            case HandOver() if frame.stream == self.id and is_heard:
+            case HandOver() if frame.stream == self.id:
                 self._on_hand_over(now, frame)
             case TableFrame() if frame.label == self.label and self._is_for(frame.group) and not is_false:
                 table = Table(frame.version, frame.members, frame.draining, frame.shard_map)

@@ -238,15 +238,15 @@ class Floods:
         return self._say(self._someone(), Stamp(stream, self._label, number, number, False, (entry,)))
 
     def _done(self) -> Said:
-        """He has seen the sender, and says that all of it is done, by him and by others."""
+        """All of it is done, by him and by others. He does not say that he hears the sender: then he would be a member
+        like any other, whose word counts."""
         lanes = tuple(LaneProgress(stamp, slot, UINT_MAX, ()) for stamp in (self._stamp, 1) for slot in range(8))
         tried = tuple(Tried(self._wild(), self._wild(), self._id()) for _ in range(20))
         report = StreamReport(self._stream(), self._wild(), self._wild(), lanes, tried)
         receiver = self._random.choice((self._receiver(), self._mine))
         if self._random.random() < 0.5:
             return self._say(self._someone(), Report(receiver, report))
-        heard = (Heard(report.stream, self._counter, self._stamp, False, False),)
-        alive = self._alive(receiver, self._my_beat(), heard=heard, reports=(report,))
+        alive = self._alive(receiver, self._my_beat(), reports=(report,))
         return self._say(Route.CONTROL, alive)
 
     def _questions(self) -> Said:

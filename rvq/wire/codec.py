@@ -56,6 +56,11 @@ def peek(datagram: bytes) -> tuple[int, int]:
     return kind, tag
 
 
+def speaker_of(datagram: bytes) -> int:
+    """Who says that he speaks, in a datagram that was peeked at."""
+    return int.from_bytes(datagram[16:24], "big")
+
+
 def read_data_header(datagram: bytes) -> f.DataHeader:
     """The fixed part of a data frame. Raises WireError if it is cut, strange, or has numbers that nobody reaches."""
     try:
