@@ -214,8 +214,9 @@ STAMP_SLOTS_EACH = 1024
 STAMP_SLOTS_MAX = 64 * SLOTS_MAX // 2
 """Slots in the open stamps of all streams, beyond that: a thousand receivers through some hundred switches."""
 
-STAMP_STEPS_MAX = 2**24
-"""Slots times open stamps of one stream. Working out who owns what takes about so many steps, a second."""
+STAMP_STEPS_MAX = 2**22
+"""Slots times open stamps of one stream. Working out who owns what takes about so many steps: 64
+stamps of a thousand slots, or a thousand of three."""
 
 TABLES_TOLD_MAX = 2**40
 """A version may count so far on any day: a table each ms for 34 years."""

@@ -795,7 +795,7 @@ class ReceiverMachine(End):
         """Those in my table, the senders that count on me, and recorders: strangers must not take their place."""
         table, peers = self.membership.table, self.membership.peers
         members = table.everyone if table is not None else ()
-        senders = [stream.address for stream in self.streams.values() if stream.counts_on_me]
+        senders = [stream.address for stream in self.streams.values() if stream.works_with_me]
         self._doors.know(
             now, [*(peers[id].address for id in members if id in peers), *senders, *self.recorders.addresses]
         )

@@ -168,9 +168,9 @@ class Stream:
         return self.holding.cost + self._unknown_bytes + limits.DATAGRAM_COST_BYTES * len(self._unknown)
 
     @property
-    def counts_on_me(self) -> bool:
-        """Am I in its stamps?"""
-        return self.log.current is not None and self.log.current.has(self.me)
+    def works_with_me(self) -> bool:
+        """Am I in its stamps, and has it ever echoed me?"""
+        return self._echo[0] > 0 and self.log.current is not None and self.log.current.has(self.me)
 
     def on_others_data(self, now: float, header: DataHeader, datagram: bytes) -> None:
         """A batch or fragment that another receiver has. Of how far the stream is, only its sender knows."""

@@ -23,8 +23,10 @@ NAMES = ("mallory", "mallet")
 PAUSE_S = 0.02
 AT_ONCE_MAX = 5
 """Some hundred a second to each: as much as all others say, and not so many that worlds take for ever."""
-SLOW = frozenset({"tables", "naks", "questions"})
+SLOW = frozenset({"tables", "naks", "questions", "stamps"})
 """Kinds that take long to make, so one at a time."""
+MEMBERS = 8
+"""Of his tables and stamps, beside those who are there."""
 LEFT_OUT = frozenset({"abouts"})
 """Observers have checks of their own."""
 
@@ -36,7 +38,7 @@ class Flooder:
         self.said = 0
         self._clock, self._network, self._random = clock, network, random
         self._until = until
-        self._floods = Floods(label, random)
+        self._floods = Floods(label, random, most=MEMBERS)
         self._kinds = {name: make for name, make in self._floods.kinds.items() if name not in LEFT_OUT}
         self._known: dict[Endpoint, set[int]] = {}
         """In whose name each has heard somebody."""
