@@ -144,7 +144,7 @@ class SenderMachine(End):
         self._tried: dict[str, dict[int, Tried]] = {}
         self._release_at = -math.inf
         self._audience = Audience(timings)
-        self._doors = Doors(random, now)
+        self._doors = Doors(random, now, limits.MEMBER_FRAMES_PER_S)
         self._stamper = Stamper(id, label)
         self._done: dict[str, GroupDone] = {}
         self._flow = Flow(timings)
