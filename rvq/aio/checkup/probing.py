@@ -79,7 +79,7 @@ class Probing:
 
     def on_word(self, word: Word, way: Way, size: int) -> None:
         """An ECHO or a REPORT for us."""
-        if word.source != self._peer or word.to != self._me or word.facts[:1] != (self._phase,):
+        if word.source != self._peer or word.to != self._me:
             return
         if word.kind is Kind.ECHO and (sent := self._waiting.pop(word.number, None)) is not None:
             self._echoed += 1

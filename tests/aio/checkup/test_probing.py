@@ -88,15 +88,24 @@ async def test_the_largest_that_passed_is_known_for_both_directions() -> None:
     assert (run.size, run.size_heard, run.size_echoed) == (1500, 1400, 1000)
 
 
-async def test_answers_of_an_earlier_run_or_another_peer_do_not_count() -> None:
-    asking = pair()
-    run = await asking.run(Way.MULTICAST, [300])
-    number = asking._next
-    for word in (Word(Kind.ECHO, 8, 7, number - 1, (1, 0.0, 0.0)), Word(Kind.ECHO, 9, 7, number + 1, (2, 0.0, 0.0))):
-        asking.on_word(word, Way.MULTICAST, 300)
-    assert run.echoed == 1
-    run = await asking.run(Way.MULTICAST, [300])
-    assert run.echoed == 1
+async def test_only_the_peers_own_answers_count_and_each_once() -> None:
+    def forged(word: Word, way: Way, size: int) -> bool:
+        if word.kind is Kind.PROBE:
+            for source, to, number in ((9, 7, word.number), (8, 6, word.number), (8, 7, word.number + 99)):
+                asking.on_word(Word(Kind.ECHO, source, to, number, (1, 0.0, 0.0)), way, size)
+                asking.on_word(Word(Kind.REPORT, source, to, number, (1, 77, 77)), way, size)
+        return word.kind is Kind.PROBE
+
+    asking = pair(there=forged)
+    run = await asking.run(Way.MULTICAST, [300] * 3)
+    assert (run.heard, run.echoed) == (0, 0)
+
+    def twice(word: Word, way: Way, size: int) -> bool:
+        asking.on_word(word, way, size)
+        return False
+
+    asking = pair(back=twice)
+    assert (await asking.run(Way.MULTICAST, [300] * 3)).echoed == 3
 
 
 async def test_no_more_are_on_their_way_than_the_smallest_buffers_hold() -> None:
