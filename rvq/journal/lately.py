@@ -14,7 +14,7 @@ from rvq.journal.reader import JournalReader
 from rvq.journal.runs import RunSet
 
 LATELY_S: Final = 2.0
-"""Of recording, back from the newest entry: receivers report every 20 ms, and in each heartbeat what was lost of that."""
+"""Of recording, back from the newest entry: receivers report every 20 ms, and in each heartbeat what got lost."""
 
 
 def stored_lately(reader: JournalReader, label: str, seconds: float = LATELY_S) -> dict[int, RunSet]:
