@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from contextlib import suppress
 from types import TracebackType
 
 from rvq.aio.sender import Sender
@@ -26,13 +27,17 @@ class Talking:
         self._finishing = False
         self._sent: list[str] = []
         self._ready = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._send()), daemon=True)
+        self._thread = threading.Thread(target=self._run, daemon=True)
 
     @property
     def undone(self) -> int:
         """Messages of which nobody has said yet that they are done."""
         assert self._sender is not None
         return self._sender.undone
+
+    def _run(self) -> None:
+        with suppress(asyncio.CancelledError):
+            asyncio.run(self._send())
 
     async def _send(self) -> None:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()

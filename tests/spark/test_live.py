@@ -30,7 +30,8 @@ PATIENCE_S = 20.0
 
 
 def reader_of(bus: rvq.Bus, checkpoint: Path, **more: str) -> StreamReader:
-    options = {"bus": "lo", "port": str(bus.port), "subscribe": "work", "checkpointLocation": str(checkpoint)} | more
+    options = {"bus": "lo", "port": str(bus.port), "subscribe": "work", "checkpointLocation": str(checkpoint)}
+    options |= {name.lower() if name == "BUS" else name: text for name, text in more.items()}
     found = read_options(options, streaming=True)
     return StreamReader(found, arrow_schema(default_schema(found)))
 
@@ -88,7 +89,7 @@ def test_a_reader_that_is_never_asked_records_nothing(bus: rvq.Bus, tmp_path: Pa
 
 def test_it_says_what_keeps_it_from_recording(bus: rvq.Bus, tmp_path: Path) -> None:
     with pytest.raises(SparkError, match=r"cannot be recorded: .*nowhere0"):
-        reader_of(bus, tmp_path, bus="nowhere0").initialOffset()
+        reader_of(bus, tmp_path, BUS="nowhere0").initialOffset()
     other = tmp_path / "other"
     first = reader_of(bus, tmp_path, path=str(other), group="one")
     first.initialOffset()
