@@ -102,14 +102,6 @@ def test_one_line_reads_the_bus_with_no_other_process(spark: SparkSession, bus: 
     until(lambda: verify(folder).findings == [], "it left in good order: nothing is left open")
 
 
-def test_a_bus_that_cannot_be_recorded_ends_the_query_with_a_sentence(spark: SparkSession, tmp_path: Path) -> None:
-    checkpoint = {"checkpointLocation": str(tmp_path / "checkpoint")}
-    frame = spark.readStream.format("rvq").options(bus="nowhere0", subscribe="work", **checkpoint).load()
-    query = frame.writeStream.format("noop").options(**checkpoint).start()
-    with pytest.raises(Exception, match="the bus cannot be recorded: no interface 'nowhere0'"):
-        query.awaitTermination()
-
-
 def until(is_so: Callable[[], bool], what: str) -> None:
     end = time.monotonic() + 30
     while not is_so():
