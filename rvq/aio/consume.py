@@ -121,6 +121,8 @@ class Consumer:
             raise BadArgument(f"handler={handler!r:.60} cannot be called: give a function of the message")
         if _makes_generators(handler):
             raise BadArgument(_GENERATOR.format(what=f"handler={_name_of(handler)}"))
+        if not _takes_a_message(handler):
+            raise BadArgument(f"handler={_name_of(handler)} does not take one message: give a function of the message")
         if on_lost not in ("cancel", "tell"):
             raise BadArgument(f'on_lost={on_lost!r} is not known: give "cancel" or "tell"')
         if not isinstance(backoff, Backoff):
@@ -360,6 +362,19 @@ def _makes_generators(handler: Handler) -> bool:
         inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
         for function in (handler, getattr(handler, "__call__", None))  # noqa: B004  # an object, too
     )
+
+
+def _takes_a_message(handler: Handler) -> bool:
+    """Otherwise every message would fail, and be given up."""
+    try:
+        signature = inspect.signature(handler)
+    except (TypeError, ValueError):
+        return True  # one written in C may not tell
+    try:
+        signature.bind(None)
+    except TypeError:
+        return False
+    return True
 
 
 def _name_of(handler: Handler) -> str:

@@ -419,6 +419,18 @@ async def test_it_says_for_whom_it_waits(bus: rvq.Bus) -> None:
         assert "nobody of group 'team' is left" in str(sender.waiting_for)
 
 
+async def test_that_the_window_is_full_while_nobody_listens_is_said_once(
+    bus: rvq.Bus, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with rvq.Sender("work", bus=bus, window=limits.FRAME_BYTES_MIN) as sender:
+        sending = asyncio.create_task(sender.send_many([bytes(500)] * 200))
+        await until(lambda: "the window is full: nobody listens to 'work'" in caplog.text)
+        await stays(lambda: not sending.done() and caplog.text.count("the window is full") == 1, 0.1)
+        async with Worker(bus):
+            await soon(sending)
+            await soon(sender.flush())
+
+
 async def test_a_group_that_is_held_for_is_said_aloud_and_given_up_when_its_time_is_over(
     bus: rvq.Bus, caplog: pytest.LogCaptureFixture
 ) -> None:
