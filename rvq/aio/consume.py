@@ -285,7 +285,7 @@ class Consumer:
 
         Only who is cancelled twice goes without it.
         """
-        future = asyncio.get_running_loop().run_in_executor(threads, self._handler, message)
+        future = asyncio.get_running_loop().run_in_executor(threads, _call, self._handler, message)
         was_cancelled = False
         while not future.done():
             try:
@@ -346,6 +346,14 @@ class Consumer:
                     logger.warning("%s of %s is no longer ours to handle", message.id, message.label)
                     if self._on_lost == "cancel" and task not in self._in_threads:
                         task.cancel()
+
+
+def _call(handler: Handler, message: Message) -> Any:
+    """In a thread. A future cannot tell of StopIteration, as of `next()` of something empty: it would never be done."""
+    try:
+        return handler(message)
+    except StopIteration as error:
+        raise RuntimeError("the handler raised StopIteration") from error
 
 
 def _look_at(future: asyncio.Future[Any]) -> None:

@@ -562,12 +562,13 @@ class Rude(BaseException):
     [
         (asyncio.CancelledError(), "CancelledError"),
         (Rude("not an Exception"), "Rude: not an Exception"),
+        (StopIteration("empty"), "RuntimeError: "),
         (Wordless(), "Wordless: (which has no words)"),
         (FileNotFoundError("/data/\udcff"), "FileNotFoundError: /data/\\udcff"),
         (ValueError("x" * 10_000), f"ValueError: {'x' * 4084}"),
         (rvq.AlreadyDone(("work", "default", 1, 1)), "AlreadyDone: message 1 of sender"),
     ],
-    ids=["cancelled", "base", "wordless", "surrogate", "long", "of another message"],
+    ids=["cancelled", "base", "empty", "wordless", "surrogate", "long", "of another message"],
 )
 @pytest.mark.parametrize("where", ["loop", "thread"])
 async def test_an_odd_error_is_an_error_too(bus: rvq.Bus, error: BaseException, words: str, where: str) -> None:
