@@ -1,4 +1,4 @@
-"""`rvq doctor` on hosts with real faults: what is broken is found, said of the right host, and told apart from the rest."""
+"""`rvq doctor` on hosts with real faults: what is broken is found, said of the right host, and told apart."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def ward() -> Iterator[list[dict[str, Any]]]:
             pytest.skip(str(reason))
         run(*network.on("narrow"), "ip", "link", "set", "eth0", "mtu", "1400")
         network.narrow("far", 1300)
-        others = {host: () for host in ("well", "deaf", "shut", "lossy", "narrow", "far")}
+        others = dict.fromkeys(("well", "deaf", "shut", "lossy", "narrow", "far"), ())
         with answering(network, **others) as doctors:
             code, found = findings(start(network, "asks", "--peer", DEAF, "--json"))
             assert code == 1
