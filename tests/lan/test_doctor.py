@@ -1,4 +1,4 @@
-"""`rvq doctor` on hosts with real faults: what is broken is found, of the right host, and told apart."""
+"""`rvq doctor` on hosts with real faults: what is broken is found, said of the right host, and told apart."""
 
 from __future__ import annotations
 
