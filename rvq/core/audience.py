@@ -67,6 +67,8 @@ class Group:
     table: Table | None = None
     held: bool = True
     """Nobody is left to send to."""
+    closing: bool = False
+    """The last of those in force still finish: what is sent now would be theirs, and they would never be through."""
     members: tuple[Member, ...] = ()
     draining: tuple[int, ...] = ()
     shard_map: ShardMap = ()
@@ -229,6 +231,7 @@ class Audience:
         self._strike(now, group, group.table)
         members = tuple(member for member in group.table.members if self._usable(member.id))
         group.held = not members
+        group.closing = not members and any(self._is_leaving(member.id) for member in group.members)
         if not members:
             return False
         leaving = [member.id for member in group.table.members if self._is_leaving(member.id)]

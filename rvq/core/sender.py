@@ -136,6 +136,8 @@ class SenderMachine(End):
         """The groups that it sends to; None for all. It does not hear the others."""
         self._held_since: dict[str, float] = {}
         """Groups of which nobody is left, and since when."""
+        self._said_held: set[str] = set()
+        """Those of them of which it was said that messages are held."""
         self._home, self._started_at = home, self.wall.read(now)
         self._introducing = Introducing()
         self._gates: dict[str, Gates] = {}
@@ -239,6 +241,10 @@ class SenderMachine(End):
         )
         return len(self._backlog) + sent
 
+    def undone_in(self, group: str) -> int:
+        """Messages that one group has not done."""
+        return len(self._backlog) + self._done[group].undone(self.last, self._shard_of)
+
     def is_done(self, group: str, sequence: int) -> bool:
         done = self._done.get(group)
         return done is not None and done.is_done(sequence, self._shard_of)
@@ -333,7 +339,15 @@ class SenderMachine(End):
             self._at_latest(self._tail_at)
 
     def _is_held(self) -> bool:
-        return not self._done or any(self._audience.groups[name].held for name in self._done)
+        """May nothing be put into frames? What is sent while one group of several has nobody left is in the hands of
+        those who were its last, and passes to whoever comes, as everything that they had not done."""
+        held = True
+        for name in self._done:
+            group = self._audience.groups[name]
+            if group.closing:
+                return True
+            held = held and group.held
+        return held
 
     def _is_gathering(self, now: float) -> bool:
         """Before the first frame: groups that are there already must not miss it because another answered sooner."""
@@ -701,16 +715,18 @@ class SenderMachine(End):
         if name not in audience.groups:
             return
         group = audience.groups[name]
-        was_held, before = group.held, group.everyone
+        was_held, was_closing, before = group.held, group.closing, group.everyone
         if audience.settle(now, name):
             self._switch(now, group, before)
-        if was_held != group.held:
-            self._tell_hold(group)
+        if (was_held, was_closing) != (group.held, group.closing):
+            self._admit_to_flow(now)
             self._beat_soon(now)
+        self._tell_hold(group, was_held)
         if not group.held:
             self._held_since.pop(name, None)
             self._pump(now)
         elif name in self._done:
+            self._pump(now)
             over = now >= self._held_since.setdefault(name, now) + self._hold
             if over and not self._audience.somebody_is_there(now, name):
                 self._give_up(now, name)
@@ -722,6 +738,7 @@ class SenderMachine(End):
         self.stats.lost += undone
         for known in (self._done, self._gates, self._reached, self._tried, self._held_since):
             known.pop(name, None)
+        self._said_held.discard(name)
         self._audience.forget(name)
         if not self._done:
             # As if nobody had ever listened: what has no owner any more is let go, and the next group starts anew.
@@ -752,7 +769,8 @@ class SenderMachine(End):
         self.events.append(f"stamp {stamp.number} from {stamp.at}: {group.name} [{names}]")
 
     def _admit_to_flow(self, now: float) -> None:
-        in_force = frozenset().union(*(group.everyone for group in self._audience.groups.values()))
+        there = [group for group in self._audience.groups.values() if group.closing or not group.held]
+        in_force: frozenset[int] = frozenset().union(*(group.everyone for group in there))
         self._flow.admit(now, in_force, self._sent_position)
         self._know_whom_i_work_with(now, in_force)
 
@@ -782,10 +800,19 @@ class SenderMachine(End):
         self._say(Route.DATA, stamp)
         self._beat_soon(now)
 
-    def _tell_hold(self, group: Group) -> None:
-        if group.name in self._done:
-            text = "nobody is left: holding messages" if group.held else "somebody is there again"
-            self.events.append(f"group {group.name}: {text}")
+    def _tell_hold(self, group: Group, was_held: bool) -> None:
+        """That nobody is left; and as soon as there is anything to hold, that it is held."""
+        name = group.name
+        if name not in self._done:
+            return
+        if group.held and not was_held:
+            self.events.append(f"group {name}: nobody is left")
+        if group.held and name not in self._said_held and self.undone_in(name):
+            self._said_held.add(name)
+            self.events.append(f"group {name}: holding messages until somebody is there")
+        if was_held and not group.held:
+            self._said_held.discard(name)
+            self.events.append(f"group {name}: somebody is there")
 
     # --- time -----------------------------------------------------------------------------------------------------
 

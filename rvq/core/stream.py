@@ -766,12 +766,14 @@ class Stream:
                 return
 
     def _ask_hand_over(self, now: float) -> None:
-        """Until the stamp is there, or the lane is nobody's to give any more."""
+        """Until the stamp is there, or the lane is nobody's to give any more. Also if what stands at the fence turns
+        out to be done, by a former owner that is heard again: what is behind it may still be given, so nobody starts
+        it before the stamp."""
         ask = self._hand_over
         fenced = ask is not None and any(
             lane.fence == ask.first and lane.mine for lane in self._own.get(ask.stamp, ()) if lane.slot == ask.slot
         )
-        if ask is None or not fenced or ask.first <= self.work.done_to:
+        if ask is None or not fenced:
             self._hand_over, self._hand_over_at = None, math.inf
             return
         self._hand_over_at = now + ASK_S

@@ -136,8 +136,9 @@ class Work:
         if self._loaded is not None and self._loaded.piece is piece:
             self._loaded = None
         if piece not in self._frames:
-            self._frames[piece] = frame
             self._queue.append(piece)
+        # Not the one that it was cut from, if that was dropped and came anew: from a stranger it can be a shorter one.
+        self._frames[piece] = frame
         self._stats.routed += more
         piece.lane.counts.routed += more
         # Urgent ones among them wait for their turn like the others.

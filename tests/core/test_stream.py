@@ -1017,6 +1017,22 @@ def test_it_asks_no_more_when_the_lane_is_lost() -> None:
     assert bench.all(HandOver) == [] and bench.start() == []
 
 
+def test_it_asks_on_although_what_stands_at_the_fence_turns_out_to_be_done() -> None:
+    """A former owner is heard again: it had done that. The stamp may be on its way: the rest is nobody's till then."""
+    bench = with_backlog()
+    consider(bench)
+    bench.said.clear()
+    bench.beats.beat(bench.now)
+    bench.beat(done_to=17)
+    bench.run(0.35)
+    assert {ask.first for ask in bench.all(HandOver)} == {16}
+    assert bench.start() == []
+    bench.hear(bench.stamper.move(25, GROUP, Moved(1, 0, 16, ME)))
+    bench.run(0.4)
+    bench.answer(LaneAnswer(1, 0, 16, 17, (), True))
+    assert bench.start() == [18, 20, 22, 24]
+
+
 def test_a_fence_is_gone_when_the_lane_was_lost_and_came_back_in_one_breath() -> None:
     """Both stamps are heard only now: what was to be given away is ours again, once the sender has answered."""
     bench = with_backlog()
