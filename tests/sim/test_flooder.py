@@ -7,6 +7,7 @@ import pytest
 from rvq.sim import Promise, World
 from rvq.sim.flooder import ALL
 from rvq.sim.mutants import build_named
+from rvq.sim.workloads import run_seed
 
 FLOOD_S = 3.0
 
@@ -39,3 +40,11 @@ def test_one_who_hears_their_names_cannot_say_what_is_done_in_them() -> None:
 def test_what_he_says_is_refused_and_counted() -> None:
     world, _ = flooded("impostors")
     assert all(stats.refused > 10 for stats in world.accounts.values())
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+def test_random_worlds_with_a_stranger_that_once_broke_a_promise_keep_it(seed: int) -> None:
+    """1: he claimed a pause so new that whoever orders could say nothing newer. 3: a table of his had receivers of
+    another group in it, who were heard, and so its lanes were theirs for ever."""
+    verdict = run_seed(seed, build=build_named(None, flooded=True))
+    assert verdict.ok, str(verdict)
