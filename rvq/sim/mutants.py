@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rvq.core.audience import Audience, Ear, Group
+from rvq.core.fanout import FanoutMachine
 from rvq.core.holding import HeldFrame
 from rvq.core.lanes import Lane, Loss, Part
 from rvq.core.lease import Lease
@@ -51,8 +52,13 @@ class Mutant:
     """Not None if it takes a sealed bus to see it."""
 
 
-def build_named(mutant: str | None, *, sealed: bool = False) -> Build:
-    """The product, or one of its mutants; with `sealed`, on a sealed bus."""
+def build_named(mutant: str | None, *, sealed: bool = False, fanout: bool = False) -> Build:
+    """The product, or one of its mutants; with `sealed`, on a sealed bus; with `fanout`, without multicast."""
+    build = _build_named(mutant, sealed)
+    return replace(build, fanout=FanoutMachine) if fanout else build
+
+
+def _build_named(mutant: str | None, sealed: bool) -> Build:
     if mutant is None:
         return SEALED if sealed else PRODUCT
     chosen = MUTANTS[mutant]
