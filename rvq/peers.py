@@ -55,8 +55,10 @@ def _parse(peer: object, port: int) -> Seed:
 def _split(peer: str) -> tuple[str, str | None]:
     """Host and ports. An IPv6 address has brackets if it has ports."""
     if peer.startswith("["):
-        host, _, rest = peer[1:].partition("]")
-        return host, rest[1:] if rest.startswith(":") else None if not rest else "?"
+        host, bracket, rest = peer[1:].partition("]")
+        if not bracket or (rest and not rest.startswith(":")):
+            return "", None
+        return host, rest[1:] if rest else None
     if peer.count(":") > 1:
         return peer, None
     host, colon, ports = peer.partition(":")

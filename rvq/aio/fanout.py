@@ -4,24 +4,26 @@ its machine; who the others are is `core.fanout`'s."""
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Iterable
 from contextlib import suppress
 from ipaddress import IPv4Address
 from random import Random
 from secrets import SystemRandom
-from typing import cast
+from typing import NamedTuple, cast
 
-from rvq.aio.driver import logger, monotonic
-from rvq.aio.sealing import HasStats, sealed
+from rvq.aio.driver import Driver, logger, monotonic
+from rvq.aio.sealing import HasStats, keys_of, sealed
 from rvq.bus import Bus
+from rvq.core.end import End
 from rvq.core.fanout import FanoutMachine, channel_of
-from rvq.core.machine import Address, Machine, Route
+from rvq.core.machine import Address, Machine, Route, Wall
 from rvq.peers import seed_ports
 from rvq.transport import multicast
 from rvq.transport.fanout import FanoutEndpoint
 from rvq.transport.names import Names, check_seeds
 from rvq.transport.udp import Endpoint
-from rvq.wire.frames import PeerAddress
+from rvq.wire.frames import PeerAddress, label_tag
 from rvq.wire.keys import Keys
 
 OPEN_PORTS = range(1024, 65536)
@@ -41,6 +43,37 @@ def on_bus(machine: HasStats, bus: Bus, keys: Keys | None, label: str | None, *,
     if bus.peers is None:
         return sealed(machine, bus, keys)
     return sealed(machine, bus, keys, Fanned(machine, bus, label, data=data))
+
+
+class Found(NamedTuple):
+    """One who answered."""
+
+    host: str
+    port: int
+
+
+async def look_around(bus: Bus, label: str, patience_s: float) -> tuple[tuple[Found, ...], int]:
+    """Who is there on a bus with peers, after so long; and the port that one more end of this host has."""
+    keys = keys_of(bus)
+    endpoint = open_endpoint(bus, label, data=False)
+    silent = Silent(label_tag(label), 0.0, math.inf)
+    fanned = Fanned(silent, bus, label, data=False)
+    driver = Driver(sealed(silent, bus, keys, fanned), endpoint, lambda: None)
+    try:
+        await asyncio.sleep(patience_s)
+        return tuple(sorted(Found(*cast(tuple[str, int], address)) for address in fanned.peers)), endpoint.address[1]
+    finally:
+        driver.close()
+
+
+class Silent(End):
+    """An end that says nothing and hears nothing: only to be on the bus."""
+
+    wall = Wall(0.0)
+
+    def receive(self, now: float, datagram: bytes, source: Address, size: int = 0) -> None: ...
+    def wake(self, now: float) -> None: ...
+    def check_invariants(self) -> None: ...
 
 
 class Fanned(FanoutMachine):

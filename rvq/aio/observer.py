@@ -51,7 +51,8 @@ class Observer:
                 "port": self.bus.port,
                 "address": str(self.bus.network),
                 "sealed": self.bus.key is not None,
-            },
+            }
+            | ({"peers": list(self.bus.peers)} if self.bus.peers is not None else {}),
         )
         if self._endpoint is not None:
             self._driver = Driver(sealed(self._machine, self.bus, keys), self._endpoint, self._on_change)

@@ -6,6 +6,7 @@ Owns the findings and their words. The probes are datagrams that no frame looks 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import select
 import socket
@@ -15,19 +16,26 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
 
+from rvq.aio.fanout import Found, look_around
 from rvq.aio.sealing import keys_of
 from rvq.bus import Bus
 from rvq.cli.options import bus_from
 from rvq.errors import BusError
 from rvq.limits import RECEIVE_BUFFER_BYTES
+from rvq.peers import Seed, seed_ports
 from rvq.transport import multicast
 from rvq.transport.multicast import Interface
+from rvq.transport.names import host_addresses
 
 PROBE_LABEL = "rvq doctor"
 PROBES = 10
 PROBE_BYTES_MIN = 32
 ANSWER_WITHIN_S = 1.0
 """How long the last probe may take: ages on any LAN."""
+
+
+LOOK_S = 2.0
+"""How long peers have to answer: they are asked five times meanwhile."""
 
 
 class Verdict(Enum):
@@ -68,19 +76,23 @@ def examine(bus: Bus) -> Iterator[Finding]:
     except BusError as error:
         yield Finding(Verdict.FAIL, "interface", str(error))
         return
-    yield _interface(interface)
-    yield _route(bus, interface)
     frame_bytes = multicast.frame_bytes_for(interface)
-    yield from _multicast(bus, interface, frame_bytes)
+    if bus.peers is not None:
+        yield _interface(interface, multicast=False)
+        yield from _fanout(bus, interface)
+    else:
+        yield _interface(interface)
+        yield _route(bus, interface)
+        yield from _multicast(bus, interface, frame_bytes)
     yield _mtu(interface, frame_bytes)
     yield _key(bus)
 
 
-def _interface(interface: Interface) -> Finding:
+def _interface(interface: Interface, *, multicast: bool = True) -> Finding:
     described = f"{interface.name} has {interface.address}"
     if not interface.has_carrier:
         return Finding(Verdict.WARN, "interface", f"{described} and no carrier: see the cable, or the other end of it")
-    if not interface.has_multicast:
+    if multicast and not interface.has_multicast:
         advice = f"it may drop it; if so: ip link set dev {interface.name} multicast on"
         return Finding(Verdict.WARN, "interface", f"{described} and does not say that it carries multicast: {advice}")
     reach = ": nothing leaves this machine" if interface.is_loopback else ""
@@ -112,6 +124,42 @@ def _key(bus: Bus) -> Finding:
         return Finding(Verdict.OK, "key", "none: frames are not sealed, and anyone on this network can join")
     live = f", and {len(keys.live) - 1} more live" if len(keys.live) > 1 else ""
     return Finding(Verdict.OK, "key", f"{keys.in_use.name} is in use{live}: compare with the other hosts (rvq key ls)")
+
+
+def _fanout(bus: Bus, interface: Interface) -> Iterator[Finding]:
+    """Asks the seeds as every end does, and says who answered."""
+    try:
+        found, port = asyncio.run(look_around(bus, PROBE_LABEL, LOOK_S))
+    except BusError as error:
+        yield Finding(Verdict.FAIL, "peers", str(error))
+        return
+    yield _own_port(bus, interface, port)
+    for seed in bus.seeds:
+        yield _seed(bus, seed, found)
+    if not bus.seeds:
+        yield Finding(Verdict.OK, "peers", "none are named: this host waits until others find it")
+    with multicast.open_fanout(bus, interface) as sock:
+        yield _buffer("receive buffer", multicast.receive_buffer_bytes(sock), RECEIVE_BUFFER_BYTES)
+        yield _buffer("send buffer", multicast.send_buffer_bytes(sock), multicast.SEND_BUFFER_BYTES, sending=True)
+
+
+def _own_port(bus: Bus, interface: Interface, port: int) -> Finding:
+    ports = seed_ports(bus.port)
+    if port in ports:
+        return Finding(Verdict.OK, "port", f"{interface.address}:{port} was free for one more")
+    text = f"{ports.start} to {ports.stop - 1} are taken, so who starts here now is found through the others only"
+    return Finding(Verdict.WARN, "port", f"{text}, at a port that a firewall may not pass: choose another --port")
+
+
+def _seed(bus: Bus, seed: Seed, found: tuple[Found, ...]) -> Finding:
+    ports = f"{seed.first}" if seed.first == seed.last else f"{seed.first} to {seed.last}"
+    at = sorted(one.port for one in found if one.host in (seed.host, *host_addresses(seed.host)))
+    there = [port for port in at if seed.first <= port <= seed.last]
+    if there:
+        others = f"; {len(found)} found in all" if len(found) > len(there) else ""
+        return Finding(Verdict.OK, "peers", f"{seed.host} answers at port {', '.join(map(str, there))}{others}")
+    advice = "see that rvq runs there with this --port, that it may be reached, and that firewalls pass UDP both ways"
+    return Finding(Verdict.WARN, "peers", f"nobody answers at {seed.host}, port {ports}: {advice}")
 
 
 def _multicast(bus: Bus, interface: Interface, frame_bytes: int) -> Iterator[Finding]:

@@ -213,9 +213,10 @@ class FanoutMachine:
         elif frame.leaves:
             self._on_leaves(now, frame, source)
         else:
-            if frame.answers and self._peers.confirm(now, source, frame.answers, frame.source, frame.joined):
-                self._welcome(now, source)
+            new = frame.answers and self._peers.confirm(now, source, frame.answers, frame.source, frame.joined)
             self._on_here(now, frame, source)
+            if new:  # only now: it lets nothing in before it has its answer
+                self._welcome(now, source)
 
     def _on_leaves(self, now: float, frame: PeersFrame, source: Address) -> None:
         peer = self._peers.known.get(source)

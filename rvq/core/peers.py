@@ -17,7 +17,7 @@ from rvq.wire.frames import ID_BITS
 
 ASK_S = 0.05
 """Before an address is asked again; then twice as long each time."""
-ASK_S_MAX = 2.0
+ASK_S_MAX = 4.0
 """Seeds are asked for ever, this far apart in the end: a host that is started later is found as soon as that."""
 NEWCOMER_S = 3.0
 """How long an address is asked that somebody told of, or that spoke to us: five or six times."""
@@ -86,6 +86,8 @@ class Peers:
             number = self.random.getrandbits(ID_BITS) or 1
             asked = self.asked[address] = Asked(number, now, now + for_s, pause)
             self.next_due = min(self.next_due, now)
+        elif for_s == math.inf:
+            asked.until = for_s  # it was heard of before it became a seed
         return asked.number
 
     def _drop_oldest(self) -> bool:
@@ -156,7 +158,7 @@ class Peers:
         self._audiences.clear()
         for_s = math.inf if address in self._seeds else ask_for_s
         if for_s:
-            self.ask(now, address, for_s, ASK_S_MAX / 4)
+            self.ask(now, address, for_s, ASK_S_MAX / 8)
 
     def silent(self, now: float, silent_s: float) -> list[Address]:
         return [address for address, peer in self.known.items() if now - peer.heard_at > silent_s]

@@ -82,7 +82,7 @@ class Names:
             Thread(target=self._look, args=(now, loop), name="rvq names", daemon=True).start()
 
     def _look(self, now: float, loop: AbstractEventLoop) -> None:
-        found = {name: _look_up(name) for name in self._names}
+        found = {name: host_addresses(name) for name in self._names}
         with suppress(RuntimeError):  # the loop is closed, and nobody wants to know any more
             loop.call_soon_threadsafe(self._take, now, found)
 
@@ -99,7 +99,8 @@ class Names:
         self._tell(self.addresses)
 
 
-def _look_up(name: str) -> tuple[str, ...]:
+def host_addresses(name: str) -> tuple[str, ...]:
+    """Of a host, or nothing if it is not known. May take long."""
     try:
         answers = socket.getaddrinfo(name, None, socket.AF_INET, socket.SOCK_DGRAM)
     except (OSError, UnicodeError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.processes.harness import Fleet, await_that
@@ -50,7 +52,8 @@ def one_seed(monkeypatch: pytest.MonkeyPatch, port: int, _peers: None) -> None:
 def test_when_the_only_seed_dies_those_who_know_each_other_go_on(one_seed: None, fleet: Fleet) -> None:
     seed = fleet.receiver("seed", work=WORK_S)
     fleet.await_members([seed], 1)
-    others = fleet.start_receivers("r1", "r2", work=WORK_S)[:0] or [fleet.receivers["r1"], fleet.receivers["r2"]]
+    others = [fleet.receiver(name, work=WORK_S) for name in ("r1", "r2")]
+    fleet.await_members([seed, *others])
     fleet.sender("a", rate=400)
     fleet.await_more(100)
     seed.kill()
@@ -64,8 +67,9 @@ def test_when_the_only_seed_dies_those_who_know_each_other_go_on(one_seed: None,
     fleet.verdict().assert_nothing_lost_or_invented()
 
 
-def test_buses_at_neighbouring_ports_do_not_hear_each_other(fleet: Fleet, port: int, tmp_path_factory: pytest.TempPathFactory) -> None:
-    neighbours = Fleet(tmp_path_factory.mktemp("neighbours"), port + 1)
+def test_buses_at_neighbouring_ports_do_not_hear_each_other(fleet: Fleet, port: int, tmp_path: Path) -> None:
+    (tmp_path / "neighbours").mkdir()
+    neighbours = Fleet(tmp_path / "neighbours", port + 1)
     try:
         mine = fleet.start_receivers("r0", "r1")
         theirs = neighbours.start_receivers("n0", "n1", "n2")
