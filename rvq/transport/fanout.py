@@ -5,6 +5,8 @@ Owns sending to many and keeping what the kernel has no room for; to whom is sai
 
 from __future__ import annotations
 
+from typing import Any
+
 from rvq.bus import Bus
 from rvq.core.machine import Fan, Target
 from rvq.limits import FANOUT_WINDOW_BYTES
@@ -56,3 +58,10 @@ class FanoutEndpoint(Endpoint):
             frame = datagram[start : start + size]
             for address in left:
                 super().send(address, frame)
+
+    def _keep(self, datagram: bytes, address: Any) -> None:
+        """What waits for many is there once."""
+        if self._backlog and self._backlog[-1][0] is datagram:
+            self._backlog.append((datagram, address, 0))
+        else:
+            super()._keep(datagram, address)

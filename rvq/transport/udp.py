@@ -88,7 +88,8 @@ class Endpoint:
         self._about_target = about_target or control_target
         self._sendto: Callable[[bytes, Any], int] = unicast.sendto
         self._loop: AbstractEventLoop | None = None
-        self._backlog: deque[tuple[bytes, Any]] = deque()
+        self._backlog: deque[tuple[bytes, Any, int]] = deque()
+        """What, to whom, and what it takes: nothing if it is there for another one already."""
         self._backlog_bytes = self._kept = 0
         self.address: Address = unicast.getsockname()
         """Where peers answer."""
@@ -214,18 +215,15 @@ class Endpoint:
             on_drained()
 
     def _keep(self, datagram: bytes, address: Any) -> None:
-        backlog = self._backlog
-        # One that is for many is there once.
-        size = 0 if backlog and backlog[-1][0] is datagram else len(datagram)
-        full = size and (self._kept >= BACKLOG_DATAGRAMS_MAX or self._backlog_bytes + size > BACKLOG_BYTES_MAX)
+        full = self._kept >= BACKLOG_DATAGRAMS_MAX or self._backlog_bytes + len(datagram) > BACKLOG_BYTES_MAX
         if self._loop is None or full:
             self.send_errors += 1
             return
-        if not backlog:
+        if not self._backlog:
             self._loop.add_writer(self._unicast.fileno(), self._on_writable)
-        backlog.append((datagram, address))
-        self._backlog_bytes += size
-        self._kept += size > 0
+        self._backlog.append((datagram, address, len(datagram)))
+        self._backlog_bytes += len(datagram)
+        self._kept += 1
 
     def _on_writable(self) -> None:
         self._send_backlog()
@@ -235,7 +233,7 @@ class Endpoint:
     def _send_backlog(self) -> None:
         backlog = self._backlog
         while backlog:
-            datagram, address = backlog[0]
+            datagram, address, size = backlog[0]
             try:
                 self._sendto(datagram, address)
             except BlockingIOError:
@@ -245,9 +243,8 @@ class Endpoint:
             else:
                 self.datagrams_out += 1
             backlog.popleft()
-            if not backlog or backlog[0][0] is not datagram:
-                self._backlog_bytes -= len(datagram)
-                self._kept -= 1
+            self._backlog_bytes -= size
+            self._kept -= size > 0
 
     def _warn(self) -> tuple[str, ...]:
         received = multicast.buffer_warning(self.receive_buffer_bytes, RECEIVE_BUFFER_BYTES)

@@ -14,15 +14,16 @@ from rvq.sim.__main__ import replay_command, run_seeds
 from rvq.sim.machines import FANNED, SEALED
 from rvq.wire.frames import PeerAddress
 
-SEEDS = range(24)
+SEEDS = range(8)
+"""`python -m rvq.sim --fanout` runs more."""
 
 
 @pytest.mark.parametrize("sealed", [False, True], ids=["plain", "sealed"])
 def test_random_worlds_without_multicast_keep_every_promise(sealed: bool) -> None:
-    verdicts = run_seeds(SEEDS if not sealed else SEEDS[:4], None, sealed, True)
+    verdicts = run_seeds(SEEDS if not sealed else SEEDS[:2], None, sealed, True)
     again = [replay_command(verdict.seed, sealed=sealed, fanout=True) for verdict in verdicts if not verdict.ok]
     assert not again, "\n".join(again)
-    assert sum(verdict.submitted for verdict in verdicts) > 300
+    assert sum(verdict.submitted for verdict in verdicts) > 100
 
 
 def a_world(build: object = FANNED) -> World:

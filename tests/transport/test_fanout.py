@@ -66,9 +66,7 @@ async def test_each_gets_what_is_for_many_and_one_what_is_for_one(bus: Bus) -> N
 
 
 @on_both_loops
-async def test_a_train_reaches_each_whether_the_kernel_cuts_it_or_not(
-    bus: Bus, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_train_reaches_each_whoever_cuts_it(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
     frames = [bytes([number]) * 1000 for number in range(20)]
     for forbidden in ("0", "1"):
         monkeypatch.setenv("RVQ_NO_OFFLOAD", forbidden)
@@ -104,9 +102,7 @@ async def test_what_waits_for_many_is_kept_once_and_reaches_all(bus: Bus) -> Non
             assert sender.send_errors == 20, "two datagrams too many, for ten each"
             assert sender._kept == fitting
             narrow.room = 30
-            assert [datagram[:1] for datagram in await inboxes[0].wait_for(15)] == [b"\0"] * 5 + [b"\1"] * 5 + [
-                b"\2"
-            ] * 5
+            assert [datagram[0] for datagram in await inboxes[0].wait_for(15)] == sorted([0, 1, 2] * 5)
             await inboxes[1].wait_for(15)
             await asyncio.sleep(0)
             assert sender._kept == fitting - 3
