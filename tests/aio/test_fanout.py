@@ -50,7 +50,7 @@ async def test_recorders_record(bus: rvq.Bus, tmp_path: Path) -> None:
         await soon(sender.flush())
     reader = JournalReader(tmp_path)
     found = list(messages(reader, "work"))
-    assert sorted(one.body for one in found) == list(range(10))
+    assert sorted(one.content.body for one in found) == list(range(10))
 
 
 @on_both_loops

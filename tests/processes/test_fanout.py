@@ -9,7 +9,6 @@ import pytest
 from tests.processes.harness import Fleet, await_that
 from tests.processes.test_receivers_change import (
     test_a_receiver_that_is_told_to_leave_repeats_nothing,
-    test_keys_stay_in_order_while_one_joins_and_one_is_killed,
 )
 from tests.processes.test_sealed import (
     key,
@@ -28,7 +27,6 @@ __all__ = [
     "test_a_receiver_that_is_told_to_leave_repeats_nothing",
     "test_a_tap_sees_everything_once_and_takes_nothing",
     "test_everything_is_handled_once_and_in_the_order_of_its_keys",
-    "test_keys_stay_in_order_while_one_joins_and_one_is_killed",
     "test_messages_of_five_mebibytes_arrive_whole",
     "test_twenty_receivers_handle_everything_once",
     "test_two_labels_do_not_mix",
