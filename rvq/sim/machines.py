@@ -138,10 +138,15 @@ class Build:
     observer: Callable[..., ObserverMachine] = ObserverMachine
     fanout: Callable[..., FanoutMachine] | None = None
     """What stands around each of them where there is no multicast; None: there is."""
+    flooded: bool = False
+    """Is there a stranger on the bus who says what he likes?"""
 
 
 PRODUCT = Build()
 """The machines as they ship."""
+
+FLOODED = Build(flooded=True)
+"""The same with a stranger on a bus that is not sealed."""
 
 SEALED = Build(sealing=SealingMachine)
 """The same on a sealed bus."""
