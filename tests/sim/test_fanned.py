@@ -20,7 +20,7 @@ SEEDS = range(8)
 
 @pytest.mark.parametrize("sealed", [False, True], ids=["plain", "sealed"])
 def test_random_worlds_without_multicast_keep_every_promise(sealed: bool) -> None:
-    verdicts = run_seeds(SEEDS if not sealed else SEEDS[:2], None, sealed, True)
+    verdicts = run_seeds(SEEDS if not sealed else SEEDS[:2], None, sealed, fanout=True)
     again = [replay_command(verdict.seed, sealed=sealed, fanout=True) for verdict in verdicts if not verdict.ok]
     assert not again, "\n".join(again)
     assert sum(verdict.submitted for verdict in verdicts) > 100
