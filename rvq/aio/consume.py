@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
+from pathlib import Path
 from random import Random
 from typing import Any, Literal
 
@@ -48,6 +49,7 @@ async def consume(
     bus: Bus | None = None,
     stop: asyncio.Event | None = None,
     on_table: Callable[[TableView], None] | None = None,
+    from_journal: str | Path | None = None,
 ) -> None:
     """Call `handler(message)` for each message of `label` that is ours, until it is cancelled or `stop` is set.
 
@@ -63,6 +65,7 @@ async def consume(
         Under "cancel" one that saw that and returns has given up; under "tell" it has done its work, unless it raises
         or calls `message.retry()`.
     hand_over: give what waits here for long to a receiver of the group that has nothing to do.
+    from_journal: a journal's folder: also what was recorded before the group came, as of `Receiver`.
     stop: when it is set, what is ours is finished, and `consume` returns. If cancelled, handlers are cancelled, and
         what they had begun is handled elsewhere; plain functions cannot be cancelled, and are waited for.
     """
@@ -77,6 +80,7 @@ async def consume(
             ledger=ledger,
             tracked=True,
             hand_over=hand_over,
+            from_journal=from_journal,
         ),
         handler,
         concurrency=_at_least_one("concurrency", concurrency),

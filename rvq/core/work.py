@@ -20,6 +20,7 @@ from rvq.core.schedule import Schedule
 from rvq.core.stamps import Segment
 from rvq.core.stats import Counts, Stats
 from rvq.errors import WireError
+from rvq.limits import TRIED_MAX
 from rvq.message import Message, RichMessage, make_messages
 from rvq.wire.batch import HAS_URGENT, own_stride
 from rvq.wire.frames import FrameType, Outcome, Tried
@@ -605,6 +606,8 @@ class Work:
         """The sender tells how often messages were started that I inherit."""
         for one in tried:
             known = self.tried.get(one.sequence)
+            if known is None and len(self.tried) >= TRIED_MAX:
+                return
             if one.sequence > self.done_to and (known is None or known.attempts < one.attempts):
                 self.tried[one.sequence] = one
                 self._learned.add(one.sequence)

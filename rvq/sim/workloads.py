@@ -283,6 +283,8 @@ def build_world(
     world.story.tell("plan", str(plan))
     if world.bus is not None:
         world.attacker(LABEL)
+    if build is not None and build.flooded:
+        world.flooder(LABEL, plan.faults_s)
     world.disturb(plan.link)
     handler = _handler(world.random, plan)
     for index in range(plan.receivers):

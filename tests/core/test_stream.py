@@ -146,7 +146,7 @@ class Bench:
             groups=(GroupState(group, Version(1, 5), done_to, held, shards),),
             echoes=(Echo(ME, self.beats.counter), Echo(77, 999)) if echo else (),
         )
-        self.stream.on_alive(self.now, frame, HERE)
+        self.stream.on_alive(self.now, frame)
         self.stream.check_invariants()
 
     def answer(self, *lanes: LaneAnswer, nonce: int | None = None, tried: tuple[Tried, ...] = ()) -> None:
@@ -332,7 +332,7 @@ def test_a_late_heartbeat_of_the_sender_renews_nothing(bench: Bench) -> None:
     bench.beats.beat(0.3)
     bench.beat()
     frame = SenderAlive(SENDER, "work", 1, False, 0, 0, 1, 1, (), (Echo(ME, 1),))
-    bench.stream.on_alive(5.0, frame, HERE)
+    bench.stream.on_alive(5.0, frame)
     assert bench.stream.lease.until == pytest.approx(1.3)
     assert bench.stream.is_silent(5.0), "an old heartbeat is no sign of life"
 
