@@ -315,6 +315,8 @@ class Receiver:
         self._open_machine()
         if self._closed:
             raise Closed(f"this receiver of {self.label!r} is closed: open another")
+        if self._driver is not None:
+            self._driver.check_loop(f"receiver of {self.label!r}")
 
     # --- acknowledging --------------------------------------------------------------------------------------------
 

@@ -466,6 +466,11 @@ def test_ids_are_fresh_at_every_start(bus: rvq.Bus) -> None:
 # --- lifetime -------------------------------------------------------------------------------------------------------
 
 
+def test_groups_that_are_no_names_are_refused(bus: rvq.Bus) -> None:
+    with pytest.raises(rvq.BadArgument, match="groups=5 is no list of names"):
+        rvq.Sender("work", bus=bus, groups=5)  # type: ignore[arg-type]
+
+
 async def test_a_sender_that_is_not_open_yet_says_so(bus: rvq.Bus) -> None:
     sender = rvq.Sender("work", bus=bus)
     for call in (lambda: sender.send(1), lambda: sender.send_many([1]), lambda: sender.flush()):
@@ -481,6 +486,27 @@ async def test_a_closed_sender_says_so(bus: rvq.Bus) -> None:
     for call in (lambda: sender.send(1), lambda: sender.send_many([1]), lambda: sender.flush()):
         with pytest.raises(rvq.Closed, match="is closed: open another"):
             await call()
+
+
+def test_one_that_is_used_in_another_event_loop_says_so(bus: rvq.Bus) -> None:
+    async def both() -> tuple[rvq.Sender, rvq.Receiver]:
+        sender, receiver = rvq.Sender("work", bus=bus), rvq.Receiver("work", bus=bus)
+        sender.open()
+        await receiver.__aenter__()
+        return sender, receiver
+
+    async def use(sender: rvq.Sender, receiver: rvq.Receiver) -> None:
+        with pytest.raises(rvq.Closed, match="sender of 'work' belongs to another event loop: open one in the loop"):
+            await sender.flush()
+        with pytest.raises(rvq.Closed, match="receiver of 'work' belongs to another event loop"):
+            await anext(receiver)
+
+    with asyncio.Runner() as first:
+        ends = first.run(both())
+        with asyncio.Runner() as second:
+            second.run(use(*ends))
+        first.get_loop().call_soon(ends[0].end)
+        first.run(ends[1].aclose())
 
 
 async def test_a_sender_is_opened_once(bus: rvq.Bus) -> None:
