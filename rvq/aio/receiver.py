@@ -77,6 +77,8 @@ class Receiver:
             raise BadArgument(f'ack={ack!r} is not a way to acknowledge: give "auto" or "manual"')
         if not isinstance(hand_over, bool):
             raise BadArgument(f"hand_over={hand_over!r:.60} is neither True nor False: give one of them")
+        if on_table is not None and not callable(on_table):
+            raise BadArgument(f"on_table={on_table!r:.60} cannot be called: give a function of the table")
         self.label = check_label(label)
         if group is None:
             _check_tap(weight, ledger, tracked, from_journal)
