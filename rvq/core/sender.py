@@ -78,6 +78,10 @@ TABLE_ASK_S = 0.05
 """Pause between questions for a table that is not known."""
 
 
+_new = tuple.__new__
+_NONE_LATER: frozenset[int] = frozenset()
+
+
 def _frames_of(answers: Iterable[LaneAnswer]) -> list[list[LaneAnswer]]:
     """Answers in as many frames as it takes."""
     found: list[list[LaneAnswer]] = []
@@ -196,7 +200,7 @@ class SenderMachine(End):
 
     def submit_record(self, record: Record) -> None:
         """Take one message that is packed already."""
-        if self.closed:
+        if self._ended:
             raise Closed(f"this sender of {self.label!r} is closed: open another")
         self._backlog.add(record)
         self.stats.inserted += 1
@@ -324,7 +328,11 @@ class SenderMachine(End):
             self._at_latest(self._tail_at)
 
     def _is_held(self) -> bool:
-        return not self._done or any(self._audience.groups[name].held for name in self._done)
+        groups = self._audience.groups
+        for name in self._done:  # hot: no generator
+            if groups[name].held:
+                return True
+        return not self._done
 
     def _is_gathering(self, now: float) -> bool:
         """Before the first frame: groups that are there already must not miss it because another answered sooner."""
@@ -381,14 +389,16 @@ class SenderMachine(End):
 
     def _stamped(self, now: float) -> Stamped:
         first, sent_at = self.last + 1, self.wall.read(now)
-        return Stamped(self._tag, self._stamper.newest, self.id, first, sent_at, self._done_to, self._position)
+        at = (self._tag, self._stamper.newest, self.id, first, sent_at, self._done_to, self._position)
+        return _new(Stamped, at)
 
     def _keep(self, records: Records, datagrams: list[bytes]) -> None:
         """A frame that was made; a large message is many datagrams."""
         count = len(records.datas)
         first, self.last = self.last + 1, self.last + count
         size, many = sum(map(len, datagrams)), len(datagrams)
-        frame = SentFrame(first, self.last, datagrams, size + limits.DATAGRAM_COST_BYTES * many, records.shards)
+        cost = size + limits.DATAGRAM_COST_BYTES * many
+        frame = _new(SentFrame, (first, self.last, datagrams, cost, records.shards, _NONE_LATER))
         if records.shards is not None and LATER in records.kinds:
             later = frozenset(first + place for place, kind in enumerate(records.kinds) if kind == LATER)
             frame = frame._replace(later=later)
