@@ -182,7 +182,7 @@ def make_messages(bodies: Sequence[Any], origin: Origin, place: int) -> list[Mes
     """The messages of one origin at consecutive places, from `place` on. Hot: without a call in Python for each."""
     made: list[Message] = []
     for body in bodies:
-        message = PlainMessage()  # type: ignore[call-arg]
+        message = PlainMessage()
         message.body = body
         message.origin = origin
         message.place = place
@@ -195,7 +195,7 @@ class PlainMessage(Message):
     """One with a body alone. Made without arguments, and filled by whoever makes it: that saves a call in Python."""
 
     __slots__ = ()
-    __init__ = object.__init__  # type: ignore[assignment]
+    __init__ = object.__init__
 
 
 class RichMessage(Message):

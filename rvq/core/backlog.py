@@ -32,9 +32,9 @@ class Backlog:
         self._head = 0
         self._taken = 0
         """Bytes of messages that were taken and are still in the lists."""
-        self._start(([], [], bytearray(), None))
+        self._start(_new(Records, ([], [], bytearray(), None)))
 
-    def _start(self, records: Records | tuple[list[bytes], list[int], bytearray, None]) -> None:
+    def _start(self, records: Records) -> None:
         self._datas, self._lens, self._kinds, self._shards = records
         if self.has_keys and self._shards is None:
             self._shards = [NO_SHARD] * len(self._datas)
@@ -138,7 +138,7 @@ class Backlog:
         records = _new(Records, (self._datas, self._lens, self._kinds, self._shards))
         if stop == len(self._datas):
             taken = records.part(head, stop) if head else records
-            self._start(([], [], bytearray(), None))
+            self._start(_new(Records, ([], [], bytearray(), None)))
             self._head = self._taken = self.bytes = 0
             return taken
         taken = records.part(head, stop)

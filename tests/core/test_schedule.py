@@ -39,7 +39,7 @@ def test_a_wall_clock_is_told_by_its_distance_from_the_clock_that_drives_the_mac
 
 
 def test_nothing_waits_at_first(schedule: Schedule) -> None:
-    assert len(schedule) == 0
+    assert len(schedule) == 0 and not schedule
     assert schedule.next_deadline() == math.inf
     assert schedule.take(1e9) == []
 
