@@ -11,7 +11,7 @@ from dataclasses import replace
 from bench.figures import Bench, Figure, Outcome, Skipped, keep, machine, table
 from bench.group import death, join, loss, memory, once, record, stop, tables, watched
 from bench.group.fleet import Trouble
-from bench.micro import acks, codec, instructions, lanes, stride
+from bench.micro import acks, codec, instructions, lanes, single, stride
 from bench.peers import compare, growth, hosts, sealed
 from bench.spark import rows
 
@@ -35,6 +35,7 @@ BENCHES = [
     Bench("stride", "single steps: what a receiver does not touch costs nothing", stride.run),
     Bench("lanes", "single steps: who owns what", lanes.run),
     Bench("acks", "single steps: what is done", acks.run),
+    Bench("single", "single steps: a message that is sent and handled alone", single.run),
     Bench("instructions", "single steps: instructions, counted by valgrind", instructions.run),
 ]
 

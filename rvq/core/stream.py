@@ -179,29 +179,30 @@ class Stream:
 
     def on_data(self, now: float, header: DataHeader, datagram: bytes) -> None:
         """A batch, a fragment or a tail. Raises WireError."""
-        if self.intake.take(header.position):
+        _, kind, _, count, _, stamp, _, first, sent_at, done_to, position = header
+        if self.intake.take(position):
             self.report_at = now
-        if header.stamp > self.log.complete_to:
-            if len(self._unknown) < limits.UNKNOWN_FRAMES_MAX and header.type != FrameType.TAIL:
+        log, work = self.log, self.work
+        if stamp > log.complete_to:
+            if len(self._unknown) < limits.UNKNOWN_FRAMES_MAX and kind != _TAIL:
                 self._unknown.append((header, datagram))
                 self._unknown_bytes += len(datagram)
-            self.log.announced = max(self.log.announced, header.stamp)
+            log.announced = max(log.announced, stamp)
             self._stamps_question.want(now + STAMPS_S)
             return
-        if header.done_to > self.work.done_to:
-            self._raise_done(header.done_to)
-        kind, first = header.type, header.first
+        if done_to > work.done_to:
+            self._raise_done(done_to)
         if kind == _TAIL:
-            self._compare_clocks(now, header.sent_at)
+            self._compare_clocks(now, sent_at)
             self._notice(now, first)
             self.report_at = min(self.report_at, now)
             return
-        last = first + header.count - 1
+        last = first + count - 1
         if first > self.last + 1:
             self._notice(now, first - 1)
         if last > self.last:
             self.last = last
-        if last <= self.work.done_to:
+        if last <= work.done_to:
             self._stats.duplicates += 1
             return
         if kind == _DATA:
@@ -211,7 +212,7 @@ class Stream:
         else:
             raise WireError(f"a data frame of the unknown type {kind}")
         if frame is not None:
-            self._offer(now, frame)
+            self._offer(now, frame, stamp)
         elif kind == _DATA:
             self._stats.duplicates += 1
 
@@ -244,22 +245,23 @@ class Stream:
         if train.first > self.last + 1:
             self._notice(now, train.first - 1)
         self.last = max(self.last, train.last)
-        self._offer(now, self.holding.add_train(train))
+        self._offer(now, self.holding.add_train(train), header.stamp)
         return True
 
-    def _offer(self, now: float, frame: HeldFrame) -> None:
+    def _offer(self, now: float, frame: HeldFrame, stamp: int) -> None:
         """A frame goes to each lane of mine that it can have messages for."""
-        segment = self.log.segment_of_stamp(frame.header.stamp)
+        segment = self.log.segment_of_stamp(stamp)
         if segment is None:
             self.holding.drop(frame.first)
             return
+        work = self.work
         for lane in self._own.get(segment.stamp, ()):
             if lane.granted:
-                self.work.add(lane, frame)
+                work.add(lane, frame)
         # A sender that sees keys cannot tell which lanes a frame has nothing for: they are reported like progress.
-        if segment.keyed and self.work.reported:
+        if segment.keyed and work.reported:
             self._report_soon(now + self._timings.report)
-        if self.work.spoilt:
+        if work.spoilt:
             self.ask_again_for_spoilt(now)
 
     def ask_again_for_spoilt(self, now: float) -> None:
@@ -722,7 +724,7 @@ class Stream:
 
     def next_deadline(self) -> float:
         asked = min(self.report_at, self._stamps_question.at, self._lanes_question.at, self._hand_over_at)
-        if self.holding.is_whole and not self.work.waiting:
+        if self.holding.is_whole and not self.work.schedule:
             return asked  # hot: asked after every datagram
         return min(asked, self.holding.next_deadline(), self.work.next_deadline())
 

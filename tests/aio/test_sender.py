@@ -365,6 +365,31 @@ async def test_a_receiver_that_acknowledges_nothing_fills_the_window(bus: rvq.Bu
     assert sorted(message.body[0] for message in got) == list(range(60))
 
 
+async def test_a_send_that_is_cancelled_at_a_full_frame_has_sent_each_message_once(bus: rvq.Bus) -> None:
+    """Where a frame is full, `send` gives the others a turn: that is where it can be cancelled."""
+    async with rvq.Sender("work", bus=bus) as sender, Worker(bus) as worker:
+        await until(lambda: sender.tables)
+        for attempt in range(5):
+            sent = []
+
+            async def send_all(sent: list[tuple[int, int]] = sent, attempt: int = attempt) -> None:
+                for number in range(100_000):
+                    sent.append((attempt, number))
+                    await sender.send([attempt, number, "x" * 500])
+
+            before = sender.stats.inserted
+            sending = asyncio.create_task(send_all())
+            await until(lambda before=before: sender.stats.inserted > before + 200)  # type: ignore[misc]
+            sending.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await sending
+            assert sender.stats.inserted - before == len(sent), "it was cancelled after its last message was taken"
+            await soon(sender.send([attempt, -1, "after"]))
+            await soon(sender.flush())
+            got = [(body[0], body[1]) for body in worker.bodies if body[0] == attempt]
+            assert sorted(got) == sorted([*sent, (attempt, -1)])
+
+
 async def test_a_send_that_is_cancelled_while_it_waits_has_sent_nothing(bus: rvq.Bus) -> None:
     async with rvq.Sender("work", bus=bus, window=5_000) as sender:
         waiting = asyncio.create_task(send_large(sender, 50))
