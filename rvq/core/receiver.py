@@ -116,7 +116,7 @@ class ReceiverMachine(End):
         self._hands_over = hand_over
         self.wall = Wall(wall_offset)
         self._beats = Beats()
-        self._doors = Doors(random, now)
+        self._doors = Doors(random, now, limits.PEER_FRAMES_PER_S)
         self._home, self._started_at = home, self.wall.read(now)
         self._introducing = Introducing()
         self._lag = 0.0
@@ -410,7 +410,7 @@ class ReceiverMachine(End):
         """Looked at before anything is read: does he speak from there in whose name it is?"""
         if kind in _OF_SENDERS:
             stream = self.streams.get(speaker)
-            return stream is None or stream.address == source or (kind == _STAMP and stream.asked_others)
+            return stream is None or stream.address == source or (kind == _STAMP and source in stream.asked)
         return kind not in _ASKED_BY_PEERS or self.membership.is_from(speaker, source)
 
     def _receive_train(self, now: float, datagram: bytes, source: Address, size: int) -> None:
@@ -454,7 +454,7 @@ class ReceiverMachine(End):
     def _on_others_data(self, now: float, stream: Stream, header: DataHeader, datagram: bytes, source: Address) -> None:
         """Not the sender says that it said so. Believed of a receiver that was asked, of what is missing, and of
         nothing beside it."""
-        if not stream.asked_others or not self._doors.knows(source) or self._held > limits.RECEIVED_BYTES:
+        if source not in stream.asked or self._held > limits.RECEIVED_BYTES:
             self.stats.refused += 1
             return
         self._held += len(datagram) + limits.DATAGRAM_COST_BYTES
@@ -517,9 +517,6 @@ class ReceiverMachine(End):
 
     def _on_stamp(self, now: float, stream: Stream, stamp: Stamp, source: Address) -> None:
         """From the sender; or, while it is silent, from a receiver that was asked."""
-        if stream.address != source and not (stream.asked_others and self._doors.knows(source)):
-            self.stats.refused += 1
-            return
         for entry in stamp.groups:
             if entry.group == self.group:
                 self.membership.learn_counter(entry.version.counter)
@@ -799,7 +796,7 @@ class ReceiverMachine(End):
         """Those in my table, the senders that count on me, and recorders: strangers must not take their place."""
         table, peers = self.membership.table, self.membership.peers
         members = table.everyone if table is not None else ()
-        senders = [stream.address for stream in self.streams.values() if stream.counts_on_me]
+        senders = [stream.address for stream in self.streams.values() if stream.works_with_me]
         self._doors.know(
             now, [*(peers[id].address for id in members if id in peers), *senders, *self.recorders.addresses]
         )

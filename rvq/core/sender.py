@@ -149,7 +149,7 @@ class SenderMachine(End):
         self._tried: dict[str, dict[int, Tried]] = {}
         self._release_at = -math.inf
         self._audience = Audience(timings)
-        self._doors = Doors(random, now)
+        self._doors = Doors(random, now, limits.MEMBER_FRAMES_PER_S)
         self._stamper = Stamper(id, label)
         self._done: dict[str, GroupDone] = {}
         self._flow = Flow(timings)
@@ -517,8 +517,8 @@ class SenderMachine(End):
         # Nobody can have taken what was not sent.
         self._flow.report(now, receiver, min(report.taken, self._sent_position), report.window)
         done = self._done[ear.group]
-        if not done.had(receiver):
-            return  # it never had a lane of what is open, so it has done nothing of it
+        if ear.both_ways_at == -math.inf or not done.had(receiver):
+            return  # it never heard us, or never had a lane of what is open: so it has done nothing of it
         moved = [done.merge(lane, self.last) for lane in report.lanes]
         if any(moved):
             self._advance(now)

@@ -59,6 +59,8 @@ CONTROL_GAP_S = 0.03
 """A heartbeat can overtake the data that it speaks of, by another socket: wait this long before asking for that."""
 CLOCK_S_WARN = 0.5
 """Wall clocks that are further apart than this are worth a word."""
+ASKED_MAX = 16
+"""Receivers whose answers count: they come within a moment, and one is asked twice a second at least."""
 LOST_SHOWN = 10
 """Messages of a sender that is gone that are named."""
 FORGET_S = 60.0
@@ -146,8 +148,8 @@ class Stream:
         """The lanes that are mine by segment, granted or not."""
         self._unknown: list[tuple[DataHeader, bytes]] = []
         self._unknown_bytes = 0
-        self.asked_others = False
-        """Receivers were asked for what is missing, since the sender was heard last."""
+        self.asked: dict[Address, None] = {}
+        """Receivers that were asked for what is missing, since the sender was heard last; the newest ones."""
         self._echo = (0, 0)
         self._orphaned_at = -math.inf
         self._reported_at = -math.inf
@@ -168,9 +170,9 @@ class Stream:
         return self.holding.cost + self._unknown_bytes + limits.DATAGRAM_COST_BYTES * len(self._unknown)
 
     @property
-    def counts_on_me(self) -> bool:
-        """Am I in its stamps?"""
-        return self.log.current is not None and self.log.current.has(self.me)
+    def works_with_me(self) -> bool:
+        """Am I in its stamps, and has it ever echoed me?"""
+        return self._echo[0] > 0 and self.log.current is not None and self.log.current.has(self.me)
 
     def on_others_data(self, now: float, header: DataHeader, datagram: bytes) -> None:
         """A batch or fragment that another receiver has. Of how far the stream is, only its sender knows."""
@@ -325,7 +327,7 @@ class Stream:
         if frame.counter > self.counter:
             self.counter = frame.counter
             self.heard_at = now
-            self.asked_others = False
+            self.asked.clear()
             self.lease.end_orphan()
             if self.given_up:
                 self.given_up = False
@@ -569,8 +571,11 @@ class Stream:
         if self.is_silent(now):
             others = [peers[id].address for id in self._companions() if id in peers]
             if others:
-                self.asked_others = True
-                return self._random.choice(others)
+                chosen = self._random.choice(others)
+                self.asked[chosen] = None
+                if len(self.asked) > ASKED_MAX:
+                    del self.asked[next(iter(self.asked))]
+                return chosen
         return self.address
 
     # --- orphans --------------------------------------------------------------------------------------------------
@@ -793,7 +798,7 @@ class Stream:
 
     def check_invariants(self) -> None:
         self.log.check_invariants()
-        assert len(self._unknown) <= limits.UNKNOWN_FRAMES_MAX
+        assert len(self._unknown) <= limits.UNKNOWN_FRAMES_MAX and len(self.asked) <= ASKED_MAX
         assert self._unknown_bytes == sum(len(datagram) for _, datagram in self._unknown)
         self.lease.check_invariants()
         self.holding.check_invariants()
