@@ -15,7 +15,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint format simulate bench clean
+.PHONY: help demo test check lint format simulate model bench clean
 
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ format: $(READY)  ## put imports and layout right
 
 simulate: $(READY)  ## a swarm of simulated worlds: make simulate SEEDS=20000
 	@$(BIN)/python -m rvq.sim --seeds $(SEEDS)
+
+model: $(READY)  ## the larger worlds of the model of ownership, with spin: minutes and GiB (docs/model.md)
+	@$(BIN)/python -m tests.model.spin
 
 bench: $(READY)  ## the figures of the README, measured here
 	@$(BIN)/python -c 'import zmq, nats, redis, matplotlib' 2>/dev/null \
