@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
 
+from rvq.aio.overhearing import others, overhear
 from rvq.aio.sealing import keys_of
 from rvq.bus import Bus
 from rvq.cli.options import bus_from
@@ -73,7 +74,7 @@ def examine(bus: Bus) -> Iterator[Finding]:
     frame_bytes = multicast.frame_bytes_for(interface)
     yield from _multicast(bus, interface, frame_bytes)
     yield _mtu(interface, frame_bytes)
-    yield _key(bus)
+    yield from _key(bus)
 
 
 def _interface(interface: Interface) -> Finding:
@@ -103,15 +104,23 @@ def _mtu(interface: Interface, frame_bytes: int) -> Finding:
     return Finding(Verdict.OK, "mtu", text)
 
 
-def _key(bus: Bus) -> Finding:
+def _key(bus: Bus) -> Iterator[Finding]:
     try:
         keys = keys_of(bus)
+        heard, faults = others(overhear(bus), keys)
     except BusError as error:
-        return Finding(Verdict.FAIL, "key", str(error))
+        yield Finding(Verdict.FAIL, "key", str(error))
+        return
     if keys is None:
-        return Finding(Verdict.OK, "key", "none: frames are not sealed, and anyone on this network can join")
-    live = f", and {len(keys.live) - 1} more live" if len(keys.live) > 1 else ""
-    return Finding(Verdict.OK, "key", f"{keys.in_use.name} is in use{live}: compare with the other hosts (rvq key ls)")
+        yield Finding(Verdict.OK, "key", "none: frames are not sealed, and anyone on this network can join")
+    else:
+        live = f", and {len(keys.live) - 1} more live" if len(keys.live) > 1 else ""
+        text = f"{keys.in_use.name} is in use{live}: compare with the other hosts (rvq key ls)"
+        yield Finding(Verdict.OK, "key", text)
+    for fault in faults:
+        yield Finding(Verdict.WARN, "others", f"they speak on this bus and we do not understand them: {fault}")
+    if heard:
+        yield Finding(Verdict.OK, "others", f"{heard} heard that we understand")
 
 
 def _multicast(bus: Bus, interface: Interface, frame_bytes: int) -> Iterator[Finding]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import rvq.cli
+from rvq import Receiver
 from rvq.bus import Bus
 from rvq.cli import doctor
 from rvq.cli.doctor import Verdict, examine
@@ -86,3 +89,18 @@ def test_a_cable_that_is_pulled_is_a_warning(in_namespace: Callable[[Callable[[]
 def test_a_small_mtu_is_a_warning() -> None:
     interface = Interface("eth7", 7, "10.0.0.1", 300, 0x1043)
     assert doctor._mtu(interface, multicast.frame_bytes_for(interface)).verdict is Verdict.WARN
+
+
+async def test_others_with_another_key_or_none_are_said(bus: Bus) -> None:
+    sealed, foreign = replace(bus, key=bytes(range(32))), replace(bus, key=bytes(range(1, 33)))
+
+    def others(bus: Bus) -> list[str]:
+        return [str(finding) for finding in examine(bus) if finding.subject == "others"]
+
+    async with Receiver("work", bus=sealed):
+        (understood,) = await asyncio.to_thread(others, sealed)
+        (not_ours,) = await asyncio.to_thread(others, foreign)
+        (theirs,) = await asyncio.to_thread(others, bus)
+    assert understood.startswith("ok") and "1 heard that we understand" in understood
+    assert not_ours.startswith("warn") and "which is not in our key file: compare `rvq key ls`" in not_ours
+    assert theirs.startswith("warn") and "take their key file" in theirs
