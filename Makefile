@@ -4,7 +4,7 @@ SEEDS ?= 200
 # What is installed beside rvq itself: `make test EXTRAS=dev,spark` runs the tests of Spark as well, which are large.
 EXTRAS ?= dev
 # Of what `make sbom` writes the bill: everything that users install.
-SBOM_EXTRAS ?= metrics,otel,postgres,seal,spark,top,web
+SBOM_EXTRAS ?= journal,metrics,otel,postgres,seal,spark,top,web
 # Tests run side by side where each worker can have a network of its own: as root. Many of them wait most of the time.
 WORKERS ?= $(shell [ "$$(id -u)" = 0 ] && command -v ip >/dev/null && echo 3 || echo 1)
 SIDE_BY_SIDE := $(if $(filter-out 0 1,$(WORKERS)),--numprocesses $(WORKERS) --dist loadgroup)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from heapq import nsmallest
 from itertools import chain, islice
 from random import Random
 
@@ -58,6 +59,8 @@ CONTROL_GAP_S = 0.03
 """A heartbeat can overtake the data that it speaks of, by another socket: wait this long before asking for that."""
 CLOCK_S_WARN = 0.5
 """Wall clocks that are further apart than this are worth a word."""
+LOST_SHOWN = 10
+"""Messages of a sender that is gone that are named."""
 FORGET_S = 60.0
 """How long a stream whose sender is silent is remembered, in case it was only stopped."""
 
@@ -142,6 +145,9 @@ class Stream:
         self._own: dict[int, list[Lane]] = {}
         """The lanes that are mine by segment, granted or not."""
         self._unknown: list[tuple[DataHeader, bytes]] = []
+        self._unknown_bytes = 0
+        self.asked_others = False
+        """Receivers were asked for what is missing, since the sender was heard last."""
         self._echo = (0, 0)
         self._orphaned_at = -math.inf
         self._reported_at = -math.inf
@@ -156,6 +162,21 @@ class Stream:
 
     # --- data -----------------------------------------------------------------------------------------------------
 
+    @property
+    def cost(self) -> int:
+        """What its frames take of memory, about."""
+        return self.holding.cost + self._unknown_bytes + limits.DATAGRAM_COST_BYTES * len(self._unknown)
+
+    @property
+    def counts_on_me(self) -> bool:
+        """Am I in its stamps?"""
+        return self.log.current is not None and self.log.current.has(self.me)
+
+    def on_others_data(self, now: float, header: DataHeader, datagram: bytes) -> None:
+        """A batch or fragment that another receiver has. Of how far the stream is, only its sender knows."""
+        if header.stamp <= self.log.complete_to and header.first + header.count - 1 <= self.last:
+            self.on_data(now, header._replace(done_to=0, position=0), datagram)
+
     def on_data(self, now: float, header: DataHeader, datagram: bytes) -> None:
         """A batch, a fragment or a tail. Raises WireError."""
         if self.intake.take(header.position):
@@ -163,6 +184,7 @@ class Stream:
         if header.stamp > self.log.complete_to:
             if len(self._unknown) < limits.UNKNOWN_FRAMES_MAX and header.type != FrameType.TAIL:
                 self._unknown.append((header, datagram))
+                self._unknown_bytes += len(datagram)
             self.log.announced = max(self.log.announced, header.stamp)
             self._stamps_question.want(now + STAMPS_S)
             return
@@ -296,12 +318,12 @@ class Stream:
 
     # --- what the sender says -------------------------------------------------------------------------------------
 
-    def on_alive(self, now: float, frame: SenderAlive, address: Address) -> None:
+    def on_alive(self, now: float, frame: SenderAlive) -> None:
         """The sender's heartbeat."""
-        self.address = address
         if frame.counter > self.counter:
             self.counter = frame.counter
             self.heard_at = now
+            self.asked_others = False
             self.lease.end_orphan()
             if self.given_up:
                 self.given_up = False
@@ -327,9 +349,9 @@ class Stream:
         self.holding.sweep(self.work.done_to)
         self._search(now, CONTROL_GAP_S)
 
-    def on_stamp(self, now: float, stamp: Stamp) -> None:
-        """A switch of the stream, or an older one that I asked for."""
-        if self.log.learn(now, stamp):
+    def on_stamp(self, now: float, stamp: Stamp, others: int = 0) -> None:
+        """A switch of the stream, or an older one that I asked for. `others`: slots in the stamps of other streams."""
+        if self.log.learn(now, stamp, others):
             self.lease.end_orphan()
             self._derive(now)
         if self.log.missing() is None:
@@ -447,6 +469,7 @@ class Stream:
         ready = [(header, data) for header, data in self._unknown if header.stamp <= self.log.complete_to]
         if ready:
             self._unknown = [pair for pair in self._unknown if pair[0].stamp > self.log.complete_to]
+            self._unknown_bytes = sum(len(datagram) for _, datagram in self._unknown)
             for header, datagram in ready:
                 try:
                     self.on_data(now, header, datagram)
@@ -544,6 +567,7 @@ class Stream:
         if self.is_silent(now):
             others = [peers[id].address for id in self._companions() if id in peers]
             if others:
+                self.asked_others = True
                 return self._random.choice(others)
         return self.address
 
@@ -594,12 +618,14 @@ class Stream:
     def _give_up(self, now: float) -> None:
         """Nobody handles this stream any more: say what is lost."""
         self.given_up = True
-        undone = [sequence for lane in self.lanes.values() if lane.startable for sequence in self._undone(lane)]
-        if undone:
-            self._stats.lost += len(undone)
-            shown = ", ".join(f"{self.id:016x}-{sequence}" for sequence in sorted(undone)[:10])
-            more = f" and {len(undone) - 10} more" if len(undone) > 10 else ""
-            lost = f"{len(undone)} message{'s' * (len(undone) != 1)}"
+        lanes = [lane for lane in self.lanes.values() if lane.startable]
+        lost_here = sum(1 for lane in lanes for _ in self._undone(lane))
+        if lost_here:
+            self._stats.lost += lost_here
+            first = nsmallest(LOST_SHOWN, chain.from_iterable(map(self._undone, lanes)))
+            shown = ", ".join(f"{self.id:016x}-{sequence}" for sequence in first)
+            more = f" and {lost_here - LOST_SHOWN} more" if lost_here > LOST_SHOWN else ""
+            lost = f"{lost_here} message{'s' * (lost_here != 1)}"
             self._tell(f"sender {self.id:016x} is gone: lost {lost}: {shown}{more}")
 
     def _undone(self, lane: Lane) -> Iterable[int]:
@@ -735,12 +761,14 @@ class Stream:
                 return
 
     def _ask_hand_over(self, now: float) -> None:
-        """Until the stamp is there, or the lane is nobody's to give any more."""
+        """Until the stamp is there, or the lane is nobody's to give any more. Also if what stands at the fence turns
+        out to be done, by a former owner that is heard again: what is behind it may still be given, so nobody starts
+        it before the stamp."""
         ask = self._hand_over
         fenced = ask is not None and any(
             lane.fence == ask.first and lane.mine for lane in self._own.get(ask.stamp, ()) if lane.slot == ask.slot
         )
-        if ask is None or not fenced or ask.first <= self.work.done_to:
+        if ask is None or not fenced:
             self._hand_over, self._hand_over_at = None, math.inf
             return
         self._hand_over_at = now + ASK_S
@@ -763,6 +791,8 @@ class Stream:
 
     def check_invariants(self) -> None:
         self.log.check_invariants()
+        assert len(self._unknown) <= limits.UNKNOWN_FRAMES_MAX
+        assert self._unknown_bytes == sum(len(datagram) for _, datagram in self._unknown)
         self.lease.check_invariants()
         self.holding.check_invariants()
         self.work.check_invariants()
