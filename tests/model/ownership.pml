@@ -25,7 +25,7 @@
 
 #define EXPIRY LEASE                        /* ticks of silence after which the sender strikes one out */
 #define CALM (EXPIRY + 2 * HEIR_WAIT + 4)   /* ticks in which the message must get done */
-#define LAST (STAMPS + 2)                   /* stamp: the calm makes two at most */
+#define LAST (STAMPS + 3)                   /* stamp: the calm makes three at most */
 #define NOBODY RECEIVERS
 
 #define BIT(n) (1 << (n))
@@ -38,7 +38,8 @@ byte members, draining;                     /* of the newest */
 byte stayed;                                /* those who are in every stamp so far: they have the frame */
 byte owner[LAST + 1];                       /* of the message, after each stamp */
 byte wait[LAST + 1];                        /* of a stamp that lost the owner: how long an heir waits, from learning it */
-byte lost;                                  /* the stamps that lost an owner: bits */
+byte lost;                                  /* the stamps that lost an owner, or moved the message: bits */
+byte moved;                                 /* the stamps by which its owner gave it away */
 
 /* --- the sender (core/sender.py, core/audience.py) -------------------------------------------------------------- */
 
@@ -52,6 +53,8 @@ bool acknowledged;                          /* it knows that the message is done
 byte known[RECEIVERS];                      /* every stamp up to this one */
 byte lease[RECEIVERS];                      /* ticks that are left of it, by the slowest clock */
 byte waits[RECEIVERS];                      /* ticks until the former owners' leases must be over */
+byte fenced;                                /* those who give it away, and start it no more */
+byte gave[RECEIVERS];                       /* the stamps that they knew when they asked for that; an ask can come again */
 byte granted;                               /* those who inherited, waited, and have the sender's word of what is done */
 byte done;                                  /* those for whom the message is done */
 #ifdef JOINERS_IGNORE_OPEN_STAMPS
@@ -86,8 +89,15 @@ hidden byte i, n, yes;                      /* scratch: never kept from one step
 #define STOPPED(r) HAS(gone, r)
 #endif
 
+#ifdef HANDS_OVER_WITHOUT_STOPPING
+#define GIVES(r) false
+#else
+#define GIVES(r) HAS(fenced, r)
+#endif
+
 #define INHERITED(r) ((lost & (BIT(known[r] + 1) - 1)) != 0)
-#define MAY_START(r) (known[r] && IS_MINE(r) && lease[r] && (!INHERITED(r) || HAS(granted, r)) && !STOPPED(r))
+#define MAY_START(r) \
+    (known[r] && IS_MINE(r) && lease[r] && (!INHERITED(r) || HAS(granted, r)) && !STOPPED(r) && !GIVES(r))
 
 /* --- a receiver ------------------------------------------------------------------------------------------------- */
 
@@ -118,6 +128,7 @@ inline learn(r) {                           /* the next stamp */
     :: HAS(lost, known[r]) ->               /* it has another owner, who must be granted it; the longest wait counts */
         granted = granted & ~BIT(r);
         told = told & ~BIT(r);
+        fenced = fenced & ~BIT(r);
 #ifdef LAST_WAIT_ONLY
         waits[r] = wait[known[r]]
 #else
@@ -137,10 +148,16 @@ inline start(r) {                           /* it is started, and done */
     handled = true
 }
 
+inline give(r) {                            /* it stops before this message, for good, and asks that another gets it */
+    fenced = fenced | BIT(r);
+    gave[r] = known[r]
+}
+
 inline leave(r) {                           /* it stops for good, and says goodbye */
     gone = gone | BIT(r);
 #ifndef GOODBYE_BEFORE_STOPPING
-    lease[r] = 0; echo[r].newest = 0; echo[r].age = 0; waits[r] = 0; granted = granted & ~BIT(r); told = told & ~BIT(r);
+    lease[r] = 0; echo[r].newest = 0; echo[r].age = 0; waits[r] = 0; gave[r] = 0;
+    fenced = fenced & ~BIT(r); granted = granted & ~BIT(r); told = told & ~BIT(r);
     known[r] = 0; echoed[r] = HEIR_WAIT; done = done & ~BIT(r)
 #endif
 }
@@ -155,7 +172,7 @@ inline leave(r) {                           /* it stops for good, and says goodb
 
 inline hear(r) {                            /* a heartbeat: which stamps it knows, and what is done */
     for (i : 2 .. newest) {
-        confessed = confessed | ((HAS(lost, i) && owner[i - 1] == r && known[r] >= i) << i)
+        confessed = confessed | ((HAS(lost & ~moved, i) && owner[i - 1] == r && known[r] >= i) << i)
     }
     assert(!REPORTS_DONE(r) || handled);    /* lost: what nobody has handled counts as done */
     acknowledged = acknowledged || REPORTS_DONE(r)
@@ -171,7 +188,8 @@ inline say_alive(r, old) {                  /* a heartbeat of its own; it echoes
 #ifdef ANSWERS_AT_ONCE
 #define HAS_STOPPED(k) true
 #else
-#define HAS_STOPPED(k) (HAS(gone, owner[k - 1]) || HAS(confessed, k) || echoed[owner[k - 1]] >= HEIR_WAIT)
+#define HAS_STOPPED(k) \
+    (HAS(moved, k) || HAS(gone, owner[k - 1]) || HAS(confessed, k) || echoed[owner[k - 1]] >= HEIR_WAIT)
 #endif
 
 #define MAY_ASK(r) (known[r] && IS_MINE(r) && INHERITED(r) && !HAS(granted, r) && waits[r] == 0 && !HAS(gone, r))
@@ -219,6 +237,22 @@ inline switch_to(them, going) {             /* the next stamp; its heir is yet t
     fi
 }
 
+#ifdef OLD_HAND_OVERS_COUNT
+#define IS_STALE(r) false
+#else                                       /* it lost the message since: by now it may start it again */
+#define IS_STALE(r) ((lost >> (gave[r] + 1)) != 0)
+#endif
+
+/* An owner's ask to give it away comes. It gets another one, or its owner again if that one is not there. */
+#define MAY_MOVE(r) (gave[r] && owner[newest] == r && !IS_STALE(r))
+
+inline move(to) {
+    newest++;
+    owner[newest] = to;
+    lost = lost | BIT(newest);
+    moved = moved | BIT(newest)
+}
+
 inline inherit(r) {                         /* everyone derives the same heir from the stamps; it may be any of these */
     owner[newest] = r;
     stayed = stayed & (members | draining)
@@ -251,6 +285,12 @@ byte them, going;                           /* a table that is being chosen */
     :: !HAS(gone, r) && IS_IN(r) -> going = going | BIT(r) \
     fi
 
+#if RECEIVERS > 2
+#define MOVES_TO_2(r) :: d_step { newest < STAMPS && MAY_MOVE(r) && HAS(members & ~BIT(r), 2) -> move(2) }
+#else
+#define MOVES_TO_2(r)
+#endif
+
 #define ACTS(r) \
     :: d_step { !HAS(gone, r) -> hear(r) } \
     :: d_step { IS_IN(r) && !HAS(gone, r) && echoed[r] > 0 -> say_alive(r, 0) } \
@@ -258,6 +298,11 @@ byte them, going;                           /* a table that is being chosen */
     :: d_step { known[r] < newest && !HAS(gone, r) -> learn(r) } \
     :: d_step { MAY_START(r) && !HAS(done, r) -> start(r) } \
     :: d_step { MAY_ASK(r) -> ask(r) } \
+    :: d_step { MAY_START(r) && !HAS(done, r) -> give(r) } \
+    :: d_step { newest < STAMPS && MAY_MOVE(r) -> move(r) } \
+    :: d_step { newest < STAMPS && MAY_MOVE(r) && HAS(members & ~BIT(r), 0) -> move(0) } \
+    :: d_step { newest < STAMPS && MAY_MOVE(r) && HAS(members & ~BIT(r), 1) -> move(1) } \
+    MOVES_TO_2(r) \
     :: d_step { !HAS(gone, r) -> leave(r) }
 
 /* --- the calm: what the rules have everyone do, tick by tick ----------------------------------------------------- */
@@ -308,6 +353,13 @@ inline calm_tick() {
     :: else
     fi;
     for (r : 0 .. RECEIVERS - 1) {
+        if
+        :: IS_WELL(r) && GIVES(r) && MAY_MOVE(r) ->
+            n = r;
+            for (i : 0 .. RECEIVERS - 1) { n = (HAS(members & ~BIT(r), i) -> i : n) }
+            move(n)
+        :: else
+        fi;
         if
         :: IS_IN(r) && IS_WELL(r) -> say_alive(r, 0)
         :: else

@@ -25,6 +25,7 @@ needs_spin = pytest.mark.skipif(
 
 TWO_STAMPS = ("RECEIVERS=2", "STAMPS=2")
 THREE_STAMPS = ("RECEIVERS=2", "STAMPS=3")
+FOUR_STAMPS = ("RECEIVERS=2", "STAMPS=4")
 THREE_RECEIVERS = ("RECEIVERS=3", "STAMPS=2")
 CALM = (*TWO_STAMPS, "CALMS")
 
@@ -48,6 +49,8 @@ RULES = [
     Rule(("LET_IN_AGAIN_OWNS_AGAIN",), Broken.TWO_OWNERS, THREE_STAMPS),
     Rule(("NO_HEIR_WAIT", "ANSWERS_AT_ONCE"), Broken.TWO_OWNERS, mutant="no-lease-wait"),
     Rule(("GOODBYE_BEFORE_STOPPING",), Broken.TWO_OWNERS),
+    Rule(("HANDS_OVER_WITHOUT_STOPPING",), Broken.TWO_OWNERS, mutant="hands-over-without-stopping"),
+    Rule(("OLD_HAND_OVERS_COUNT",), Broken.TWO_OWNERS, FOUR_STAMPS),
     Rule(("SLOW=2",), Broken.TWO_OWNERS),
     Rule(("HEIR_DOES_NOT_ASK",), Broken.REPEATED, mutant="heir-does-not-ask"),
     Rule(("REPORTS_OPEN_ONES",), Broken.LOST, mutant="reports-open-ones"),
