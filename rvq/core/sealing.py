@@ -268,6 +268,10 @@ class SealingMachine:
             if now - said_at <= WORDS_S:
                 self._out.append((source, self._sealer.seal(Channel.UNICAST, datagram)))
 
+    def end_sealing(self) -> None:
+        """Somebody else goes on where we are: not one number may be used by both."""
+        self._sealer.end()
+
     # --- time and keys --------------------------------------------------------------------------------------------
 
     def wake(self, now: float) -> None:
