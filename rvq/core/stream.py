@@ -58,6 +58,8 @@ CONTROL_GAP_S = 0.03
 """A heartbeat can overtake the data that it speaks of, by another socket: wait this long before asking for that."""
 CLOCK_S_WARN = 0.5
 """Wall clocks that are further apart than this are worth a word."""
+LOST_SHOWN_MAX = 10
+"""Lost messages that are named when a stream is given up: one line of a log. All are counted."""
 FORGET_S = 60.0
 """How long a stream whose sender is silent is remembered, in case it was only stopped."""
 
@@ -597,8 +599,8 @@ class Stream:
         undone = [sequence for lane in self.lanes.values() if lane.startable for sequence in self._undone(lane)]
         if undone:
             self._stats.lost += len(undone)
-            shown = ", ".join(f"{self.id:016x}-{sequence}" for sequence in sorted(undone)[:10])
-            more = f" and {len(undone) - 10} more" if len(undone) > 10 else ""
+            shown = ", ".join(f"{self.id:016x}-{sequence}" for sequence in sorted(undone)[:LOST_SHOWN_MAX])
+            more = f" and {len(undone) - LOST_SHOWN_MAX} more" if len(undone) > LOST_SHOWN_MAX else ""
             lost = f"{len(undone)} message{'s' * (len(undone) != 1)}"
             self._tell(f"sender {self.id:016x} is gone: lost {lost}: {shown}{more}")
 

@@ -57,13 +57,16 @@ class Handling:
 class Worker:
     """One process and its log, read as far as it is written."""
 
+    MODULE = "tests.processes.worker"
+    """What it runs."""
+
     def __init__(self, name: str, arguments: Sequence[str], folder: Path, prefix: Sequence[str] = ()) -> None:
         self.name = name
         self._log = folder / f"{name}.log"
         self._errors = folder / f"{name}.err"
         self._log.touch()
         self._offset = 0
-        command = [*prefix, sys.executable, "-m", "tests.processes.worker", *arguments, "--log", str(self._log)]
+        command = [*prefix, sys.executable, "-m", self.MODULE, *arguments, "--log", str(self._log)]
         with self._errors.open("wb") as errors:
             self.process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors)
         self.handlings: list[Handling] = []
