@@ -1,6 +1,7 @@
 # Every target does its own set-up: a virtual environment in .venv, made again when pyproject.toml changes.
 
 SEEDS ?= 200
+MINUTES ?= 30
 # What is installed beside rvq itself: `make test EXTRAS=dev,spark` runs the tests of Spark as well, which are large.
 EXTRAS ?= dev
 # Tests run side by side where each worker can have a network of its own: as root. Many of them wait most of the time.
@@ -15,7 +16,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint format simulate bench clean
+.PHONY: help demo test check lint format simulate bench soak clean
 
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +46,9 @@ bench: $(READY)  ## the figures of the README, measured here
 		|| $(BIN)/pip install --quiet --disable-pip-version-check --editable '.[bench]' \
 		|| echo "peers that could not be installed are skipped"
 	@$(BIN)/python -m bench
+
+soak: $(READY)  ## kill, stop, cut and re-key real processes, and account for every message: make soak MINUTES=30 SEED=7
+	@$(BIN)/python -m bench.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(RATE),--rate $(RATE))
 
 clean:  ## remove the virtual environment and everything that tools leave behind
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

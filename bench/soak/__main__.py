@@ -14,20 +14,23 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bench.figures import RESULTS, machine
-from bench.soak import judge, report
+from bench.soak import judge
 from bench.soak.chaos import Chaos
 from bench.soak.crew import Crew
 from bench.soak.judge import Account
 from bench.soak.measure import Measured, measure
-from bench.soak.schedule import HOSTS, UPTIME_S_MAX, draw, in_words
+from bench.soak.report import Report, in_words, keep
+from bench.soak.schedule import HOSTS, UPTIME_S_MAX, draw, schedule_in_words
 from bench.soak.story import Story, tell
 from tests.lan.network import Unavailable, check_tools
 
-RATE = 30.0
-"""Messages per second of each sender: with eleven processes on two cores, chaos is the point and not speed."""
+RATE = 15.0
+"""Messages per second of each sender: enough for every fault to hit some, and little enough for a ledger in SQLite on a
+busy machine: each of its transactions waits for the disk, and twelve handlers for each other."""
 SEEDS = 1_000_000
 CANNOT = 3
 """Exit code: this machine cannot have such a network."""
+INTERRUPTED = 130
 
 
 def soak(seed: int, seconds: float, rate: float, folder: Path) -> tuple[Story, Account, Measured, float]:
@@ -60,7 +63,7 @@ def main(arguments: list[str]) -> int:
     args = parse(arguments)
     seconds = args.minutes * 60
     if args.list:
-        say("\n".join(in_words(draw(args.seed, seconds))))
+        say("\n".join(schedule_in_words(draw(args.seed, seconds))))
         return 0
     try:
         check_tools()
@@ -68,25 +71,31 @@ def main(arguments: list[str]) -> int:
         say(f"no soak here: {reason}")
         return CANNOT
     # Ctrl-C and `kill` end it by the same way: nothing of it stays.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     folder = Path(tempfile.mkdtemp(prefix="rvq-soak-"))
     say(f"soak of {args.minutes:g} minutes: {command(args.seed, seconds, args.rate)}")
     try:
-        facts = machine()
-        began = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
-        story, account, measured, began_at = soak(args.seed, seconds, args.rate, folder)
-        account_for = report.Report(
-            command(args.seed, seconds, args.rate), began, began_at, seconds, facts, story, account, measured
-        )
-        place = report.keep(account_for, args.results / f"soak-{time.strftime('%Y%m%d-%H%M%S')}-{args.seed}")
-        if not account.ok or args.keep:
-            keep_logs(folder, place)
+        return soak_and_report(args, seconds, folder)
     except Unavailable as reason:
         say(f"no soak here: {reason}")
         return CANNOT
+    except KeyboardInterrupt:
+        say("ended before its time: its processes and its network are gone, and nothing is judged")
+        return INTERRUPTED
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    say_result(account, report.in_words(account_for), began_at, place)
+
+
+def soak_and_report(args: argparse.Namespace, seconds: float, folder: Path) -> int:
+    facts = machine()
+    began = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
+    again = command(args.seed, seconds, args.rate)
+    story, account, measured, began_at = soak(args.seed, seconds, args.rate, folder)
+    told = Report(again, began, began_at, seconds, facts, story, account, measured)
+    place = keep(told, args.results / f"soak-{time.strftime('%Y%m%d-%H%M%S')}-{args.seed}")
+    if not account.ok or args.keep:
+        keep_logs(folder, place)
+    say_result(account, in_words(told), began_at, place)
     return 0 if account.ok else 1
 
 

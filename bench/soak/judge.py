@@ -52,9 +52,8 @@ def judge(story: Story) -> Account:
     """All that can be said against it."""
     account = Account()
     events = events_of(story)
-    for check in (checkers.lost, checkers.invented, checkers.order, checkers.one_at_a_time, checkers.stored):
+    for check in (checkers.lost, checkers.invented, checkers.order, checkers.one_at_a_time, checkers.time):
         account.violations += check(events)
-    account.violations += checkers.time(events)
     account.violations += [Violation(Promise.BROKEN, 0.0, trouble) for trouble in story.troubles]
     groups = by_message(story.handlings)
     _judge_repeats(story, groups, account)
@@ -135,6 +134,11 @@ def _judge_repeats(story: Story, groups: dict[tuple[str, Id], list[Handling]], a
         for former, latter in pairwise(handlings):
             if former.outcome == "failed":
                 continue  # the handler raised: it is to be tried again
+            if former.outcome == "cancelled":
+                account.counts[f"{former.group}: given back in time"] += (
+                    1  # it saw that its lease was over, and stopped
+                )
+                continue
             span = explanation(story, former)
             account.repeats.append((former, latter, span))
             if not latter.inherited and latter.process != former.process:
@@ -330,7 +334,7 @@ def _count(story: Story, account: Account) -> None:
         counts[f"{group}: started"] = len(handlings)
         counts[f"{group}: failed, and tried again"] = sum(h.outcome == "failed" for h in handlings)
         repeats = [former for former, _, _ in account.repeats if former.group == group]
-        counts[f"{group}: started again after a fault"] = len(repeats)
+        counts[f"{group}: started again by an heir"] = len(repeats)
         counts[f"{group}: of these handled to the end before"] = sum(h.outcome == "finish" for h in repeats)
     for group in GROUPS:
         counts[f"{group}: handled"] = sum(len(story.handled(id)[group]) for id in story.streams)

@@ -83,7 +83,7 @@ def as_dict(report: Report) -> dict[str, Any]:
 
 
 def _fault(span: Span, began_at: float) -> dict[str, Any]:
-    since, to = (round(at - began_at, 3) for at in (span.since, span.to))
+    since, to = (round(at - began_at, 3) if at < float("inf") else None for at in (span.since, span.to))
     where = {"host": span.host, "process": span.process}
     return {"kind": span.kind.value, **where, "since": since, "to": to, "amount": span.amount}
 

@@ -177,7 +177,7 @@ def _in_peace(random: Random, faults: list[Fault], at: float, seconds: float) ->
     return at + MOURNING_S
 
 
-def in_words(faults: list[Fault]) -> Iterator[str]:
+def schedule_in_words(faults: list[Fault]) -> Iterator[str]:
     """A line for each."""
     for fault in faults:
         amount = f" ({fault.amount:g})" if fault.amount else ""
