@@ -25,6 +25,8 @@ AGAIN_S = 0.3
 
 STEP_S = 1.0
 """Between two steps of a new key: twice as long as between two looks at the file."""
+REKEY_S_MAX = 40.0
+"""For all to take a step: longer than anybody is stopped."""
 
 
 @dataclass
@@ -112,7 +114,7 @@ class Chaos:
         self._await(time.monotonic() + QUIET_S, lambda: False)
         for who, what in ((True, "was not done with its messages"), (False, "did not leave")):
             members = [member for host, member in self._crew.running.items() if (host in SENDERS) is who]
-            self._await(time.monotonic() + END_S, lambda members=members: all(member.read().said for member in members))
+            self._await(time.monotonic() + END_S, lambda members=members: all(member.has_opened for member in members))
             for member in members:
                 member.terminate()
             self._tell(f"{len(members)} {'senders finish' if who else 'receivers and recorders leave'}")
@@ -159,7 +161,7 @@ class Chaos:
 
     def _leave(self, fault: Fault) -> None:
         member = self._crew.running[fault.host]
-        if member.is_running and member.read().said:  # one that just starts would not know what it is told
+        if member.is_running and member.has_opened:  # one that just starts would not know what it is told
             span = self._note_of(member, fault)
             member.terminate()
             self._after(fault.for_s, lambda: self._see_it_left(member, fault, span))
@@ -241,22 +243,25 @@ class Chaos:
         self._is_rekeying = True
         steps = iter((self._crew.add_key, self._crew.use_key, self._crew.drop_keys))
 
-        def go_on(waited_for: dict[Member, int]) -> None:
-            if any(member.is_running and member.count("rekeyed") <= seen for member, seen in waited_for.items()):
-                self._after(AGAIN_S, lambda: go_on(waited_for))
+        def go_on(waited_for: dict[Member, int], until: float) -> None:
+            missing = [m.name for m, seen in waited_for.items() if m.is_running and m.count("rekeyed") <= seen]
+            if missing and time.monotonic() < until:
+                self._after(AGAIN_S, lambda: go_on(waited_for, until))
                 return
+            if missing:
+                self.troubles.append(f"{', '.join(missing)} did not take other keys within {REKEY_S_MAX:g} s")
             step = next(steps, None)
-            if step is None:
+            if step is None or missing:
                 span.to = time.monotonic()
                 self._is_rekeying = False
                 return
             # Who has not opened anything yet reads the file as it will be then.
-            opened = [member for member in self._crew.running.values() if member.read().said]
+            opened = [member for member in self._crew.running.values() if member.has_opened]
             counts = {member: member.count("rekeyed") for member in opened if member.is_running}
             step()
-            self._after(STEP_S, lambda: go_on(counts))
+            self._after(STEP_S, lambda: go_on(counts, time.monotonic() + REKEY_S_MAX))
 
-        go_on({})
+        go_on({}, 0.0)
 
     def _note(self, span: Span) -> Span:
         self.spans.append(span)

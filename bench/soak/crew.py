@@ -50,6 +50,11 @@ class Member(Worker):
         elif event == "end":
             self.ended = True
 
+    @property
+    def has_opened(self) -> bool:
+        """It is on the bus, and has said so."""
+        return any(said.event in ("table", "stream") for said in self.read().said)
+
     def count(self, event: str) -> int:
         return sum(said.event == event for said in self.read().said)
 

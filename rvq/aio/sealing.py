@@ -56,7 +56,8 @@ class _Sealed(SealingMachine):
         options: dict[str, Any] = {"stats": stats, "events": events, "expiry": bus.expiry}
         super().__init__(machine, keys, bus=bus.name, random=SystemRandom(), now=now, **options)
         self._path = None if isinstance(bus.key, bytes) else bus.key
-        self._shape = self._look()
+        self._shape: Shape | None = None
+        """Not looked at yet: the file may have changed since the keys were read, so the first look reads it again."""
         self._look_at = now + LOOK_S
 
     def wake(self, now: float) -> None:

@@ -103,6 +103,23 @@ async def test_a_bus_is_rekeyed_while_it_runs_and_nothing_is_lost(
         assert all(end.stats.strangers == 0 for end in (sender, one.receiver, two.receiver))
 
 
+async def test_keys_that_change_while_an_end_is_opened_are_not_missed(
+    sealed: rvq.Bus, path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The file was read, the sockets are being opened, and another has replaced it in between."""
+    caplog.set_level(logging.INFO, "rvq")
+    old, new = read_keys(path).in_use, new_key()
+
+    def read_just_before(bus: rvq.Bus) -> Keys | None:
+        found = keys_of(bus)
+        replace_keys(path, Keys([old, new], new))
+        return found
+
+    monkeypatch.setattr("rvq.aio.sender.keys_of", read_just_before)
+    async with rvq.Sender("work", bus=sealed):
+        await until(lambda: f"seals with key {new.name} from now on" in caplog.text)
+
+
 async def test_a_key_file_that_is_spoilt_while_it_is_used_changes_nothing_and_is_said(
     sealed: rvq.Bus, path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -14,21 +14,29 @@ from collections.abc import Iterable
 
 _TOOLS = "/usr/local/sbin:/usr/sbin:/sbin"
 
-RULES = """
+LOSS = """
 table inet loss {}
 delete table inet loss
 table inet loss {
   chain input {
     type filter hook input priority 0
-    iifname "eth0" meta l4proto udp LOSS counter drop
-  }
-  chain output {
-    type filter hook output priority 0
-    oifname "eth0" meta l4proto udp MUTE counter drop
+    iifname "eth0" meta l4proto udp CHANCE counter drop
   }
 }
 """
 """Of one host, in place of what it had before, in one step."""
+
+MUTE = """
+table netdev PORT {}
+delete table netdev PORT
+table netdev PORT {
+  chain input {
+    type filter hook ingress device "PORT" priority 0
+    ip protocol udp CHANCE counter drop
+  }
+}
+"""
+"""At the switch: the host itself must not notice that nobody hears it, as it would from its own firewall."""
 
 
 def _chance(percent: int) -> str:
@@ -137,9 +145,10 @@ class Network:
     def disturb(self, host: str, *, loss: int = 0, mute: int = 0) -> float:
         """So many percent of the datagrams that reach this host are dropped, and of those that it sends; in place of
         what was so before. 100 is a cable that carries one way only. When it was so. Raises Unavailable."""
-        rules = RULES.replace("LOSS", _chance(loss)).replace("MUTE", _chance(mute))
         try:
-            run(*self.on(host), "nft", "-f", "-", given=rules)
+            run(*self.on(host), "nft", "-f", "-", given=LOSS.replace("CHANCE", _chance(loss)))
+            rules = MUTE.replace("PORT", self._ports[host]).replace("CHANCE", _chance(mute))
+            run(*self.on("switch"), "nft", "-f", "-", given=rules)
         except RuntimeError as error:
             raise Unavailable(f"no random loss with nftables here: {error}") from error
         return time.monotonic()

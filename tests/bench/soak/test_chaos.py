@@ -18,13 +18,10 @@ class FakeMember:
 
     def __init__(self, host: str, number: int, done: list[str], stays: bool = False) -> None:
         self.host, self.name, self.stays = host, f"{host}.{number}", stays
-        self.done, self.said, self.end = done, ["table"], "runs"
+        self.done, self.has_opened, self.end = done, True, "runs"
         self.is_running, self.rss_bytes, self.tail = True, 1_000_000, "its last words"
         self.rekeyed, self.status = 0, None
         self.process = SimpleNamespace(poll=lambda: self.status)
-
-    def read(self) -> FakeMember:
-        return self
 
     def count(self, event: str) -> int:
         return self.rekeyed
@@ -127,7 +124,7 @@ def test_one_that_leaves_is_started_again_when_it_has_left_and_once_only() -> No
 
 def test_one_that_just_starts_is_not_asked_to_leave() -> None:
     crew = FakeCrew("a0")
-    crew.running["a0"].said = []
+    crew.running["a0"].has_opened = False
     chaos = Chaos(crew, [], lambda words: None)  # type: ignore[arg-type]
     chaos._begin(Fault(0.0, Kind.LEAVE, "a0", 0.01))
     assert not crew.done and not chaos.spans
@@ -155,7 +152,7 @@ def test_what_is_done_to_a_host_is_undone(kind: Kind, amount: float, done: list[
 def test_each_step_of_a_new_key_waits_for_all_who_run_and_have_begun() -> None:
     crew = FakeCrew("a0", "b0", "b1")
     late = crew.running["b0"]
-    crew.running["b1"].said = []
+    crew.running["b1"].has_opened = False
     chaos = Chaos(crew, [], lambda words: None)  # type: ignore[arg-type]
     chaos._begin(Fault(0.0, Kind.REKEY, EVERYWHERE, 0.01))
 
@@ -168,7 +165,7 @@ def test_each_step_of_a_new_key_waits_for_all_who_run_and_have_begun() -> None:
     crew.running["a0"].rekeyed = 1
     assert turn() == ["add"], "b0 has not taken it yet"
     late.rekeyed = 1
-    crew.running["b1"].said = ["table"]
+    crew.running["b1"].has_opened = True
     assert turn() == ["add", "use"]
     crew.running["a0"].rekeyed = crew.running["b1"].rekeyed = 2
     late.is_running = False
@@ -176,6 +173,14 @@ def test_each_step_of_a_new_key_waits_for_all_who_run_and_have_begun() -> None:
     crew.running["a0"].rekeyed = crew.running["b1"].rekeyed = 3
     turn()
     assert chaos.spans[0].to < float("inf")
+
+
+def test_one_that_does_not_take_other_keys_is_a_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REKEY_S_MAX", 0.05)
+    crew = FakeCrew("a0", "b0")
+    chaos = carried_out(crew, Fault(0.0, Kind.REKEY, EVERYWHERE, 0.01))
+    assert chaos.troubles == ["a0.0, b0.0 did not take other keys within 0.05 s"]
+    assert [words.split()[0] for words in crew.done] == ["add", "terminate", "terminate"]
 
 
 def test_one_that_ends_by_itself_is_a_trouble_and_nothing_more_is_done() -> None:
