@@ -13,22 +13,12 @@ import pytest
 
 from bench.soak.__main__ import CANNOT, INTERRUPTED, command, main, parse
 from bench.soak.schedule import Kind, draw
-from tests.lan.network import Network, Unavailable, check_tools, run
+from tests.lan.network import run
 
 ROOT = Path(__file__).parents[3]
 SEED, MINUTES, RATE = 20, 0.4, 8
 """Twenty-four seconds in which most can happen: see below."""
 PATIENCE_S = 240
-
-
-@pytest.fixture
-def can_have_hosts() -> None:
-    try:
-        check_tools()
-        network = Network("soakprobe")
-    except Unavailable as reason:
-        pytest.skip(str(reason))
-    network.remove()
 
 
 def start(*words: str) -> subprocess.Popen[str]:
