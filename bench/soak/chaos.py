@@ -8,6 +8,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from bench.soak.crew import Crew, Member
@@ -90,7 +91,7 @@ class Chaos:
         """Until the last fault is over, everything is done, and all have left."""
         self.began_at = time.monotonic()
         for fault in self._faults:
-            self._at(self.began_at + fault.at, lambda fault=fault: self._begin(fault))
+            self._at(self.began_at + fault.at, partial(self._begin, fault))
         self._at(self.began_at + seconds, lambda: None)
         while self._agenda or self._is_rekeying:
             self._turn()
@@ -118,9 +119,7 @@ class Chaos:
             for member in members:
                 member.terminate()
             self._tell(f"{len(members)} {'senders finish' if who else 'receivers and recorders leave'}")
-            self._await(
-                time.monotonic() + END_S, lambda members=members: not any(member.is_running for member in members)
-            )
+            self._await(time.monotonic() + END_S, partial(_all_have_ended, members))
             for member in members:
                 if member.is_running:
                     self.troubles.append(f"{member.name} {what} within {END_S:g} s: {member.tail[-500:]}")
@@ -268,3 +267,11 @@ class Chaos:
         amount = f" {span.amount:g}" if span.amount and span.kind not in (Kind.KILL, Kind.LEAVE) else ""
         self._tell(f"{span.since - self.began_at:8.1f} s  {span.process or span.host:<10} {span.kind.value}{amount}")
         return span
+
+
+def _all_have_opened(members: list[Member]) -> bool:
+    return all(member.has_opened for member in members)
+
+
+def _all_have_ended(members: list[Member]) -> bool:
+    return not any(member.is_running for member in members)

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from bench.soak.chaos import Span
 from bench.soak.schedule import AUDIT, GROUPS, HOSTS, JOURNAL, LEDGER, Kind
-from bench.soak.story import Handling, Id, Story, Stream, by_message
+from bench.soak.story import Handling, Id, Lost, Story, Stream, by_message
 from rvq.sim import checkers
 from rvq.sim.checkers import Promise, Violation
 from rvq.sim.history import Done, Ended, Event, Failed, Finished, Owed, Recording, Started, Stored, Submitted
@@ -239,10 +239,10 @@ def _judge_checkpoints(story: Story) -> Iterator[Violation]:
 
 def _judge_mourning(story: Story, account: Account) -> None:
     """What a killed sender left undone is told as lost by whoever owned it: that, and nothing else."""
-    told: dict[tuple[str, int], dict[int, list[tuple[float, str, str]]]] = defaultdict(lambda: defaultdict(list))
+    told: dict[tuple[str, int], Reports] = defaultdict(lambda: defaultdict(list))
     for lost in story.lost:
-        for stream, sequence in lost.ids:
-            told[lost.group, stream][sequence].append((lost.at, lost.process, lost.host))
+        for id, sequence in lost.ids:
+            told[lost.group, id][sequence].append(lost)
     for stream in story.streams.values():
         handled = story.handled(stream.id)
         for group in GROUPS:
@@ -255,7 +255,8 @@ def _judge_mourning(story: Story, account: Account) -> None:
         account.violations.append(Violation(Promise.TOLD, 0.0, text))
 
 
-Reports = dict[int, list[tuple[float, str, str]]]
+Reports = dict[int, list[Lost]]
+"""By sequence."""
 
 
 def _judge_undone(
@@ -268,8 +269,10 @@ def _judge_undone(
         if write.sequence in handled:
             continue
         counts[f"{group}: undone when their sender died"] += 1
-        if write.sequence in reports:
+        if any(lost.is_certain for lost in reports.get(write.sequence, ())):
             counts[f"{group}: of these told as lost"] += 1
+        elif write.sequence in reports:
+            counts[f"{group}: of these told as lost, or handled by one who is gone too"] += 1
         elif write.at > stream.ended_at - NEWS_S:
             counts[f"{group}: of these sent in its last second"] += 1
         elif excuse is not None:
@@ -298,22 +301,19 @@ def _judge_false_alarms(
         if sequence not in handled and stream.end == "killed":
             continue
         account.counts[f"{group}: told as lost by one cut off, and handled"] += 1
-        for at, process, host in tellings:
-            if not _could_not_know(story, stream, sequence, group, at, process, host):
-                text = f"{process} told that {_name((stream.id, sequence))} is lost in {group}, and it is not"
-                account.violations.append(Violation(Promise.TOLD, at, text))
+        for lost in tellings:
+            if lost.is_certain and not _could_not_know(story, stream, sequence, lost):
+                text = f"{lost.process} told that {_name((stream.id, sequence))} is lost in {group}, and it is not"
+                account.violations.append(Violation(Promise.TOLD, lost.at, text))
 
 
-def _could_not_know(
-    story: Story, stream: Stream, sequence: int, group: str, at: float, process: str, host: str
-) -> bool:
+def _could_not_know(story: Story, stream: Stream, sequence: int, lost: Lost) -> bool:
     """It, its sender or the way between was away; or whoever handled it was before it could say so."""
-    for span in _spans(story, process):
-        if (
-            span.process in (process, stream.process) or span.cuts(host, stream.host)
-        ) and span.since < at < span.to + TOLD_S:
+    for span in _spans(story, lost.process):
+        away = span.process in (lost.process, stream.process) or span.cuts(lost.host, stream.host)
+        if away and span.since < lost.at < span.to + TOLD_S:
             return True
-    handlers = [h for h in story.handlings if h.id == (stream.id, sequence) and h.group == group]
+    handlers = [h for h in story.handlings if h.id == (stream.id, sequence) and h.group == lost.group]
     return any(explanation(story, handling) is not None for handling in handlers)
 
 

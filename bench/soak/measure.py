@@ -40,11 +40,11 @@ def measure(story: Story, samples: Iterable[Sample], began_at: float) -> Measure
     rates: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for (group, id), handlings in by_message(story.handlings).items():
         write = sent.get(id)
-        if write is not None and write.delay_s is None:
+        if write is not None and write.delay_s is None and write.at >= began_at:
             second = int(write.at - began_at)
             waits[group][second] = max(waits[group].get(second, 0.0), handlings[0].start - write.at)
         for handling in handlings:
-            if handling.outcome == "finish" and handling.finish is not None:
+            if handling.outcome == "finish" and handling.finish is not None and handling.finish >= began_at:
                 rates[group][int(handling.finish - began_at)] += 1
     for group in (LEDGER, AUDIT):
         measured.waits[group] = [(float(at), value) for at, value in sorted(waits[group].items())]

@@ -75,6 +75,8 @@ class Lost:
     host: str
     group: str
     ids: list[Id]
+    is_certain: bool = True
+    """Or they may have been handled by their owner, who was gone before it could say so."""
 
 
 @dataclass
@@ -169,9 +171,9 @@ def read_log(story: Story, process: str, host: str, said: Iterable[Said], life: 
             case (("finish" | "failed" | "cancelled" | "taken"), [id]):
                 handling = open_here.pop(parse_id(id))
                 handling.finish, handling.outcome = at, event
-            case "lost", [ids]:
+            case (("lost" | "doubtful"), [ids]):
                 found = [parse_id(id) for id in ids.split(",")]
-                story.lost.append(Lost(at, process, host, HOSTS[host], found))
+                story.lost.append(Lost(at, process, host, HOSTS[host], found, event == "lost"))
             case "nap", [since]:
                 life.naps.append((float(since) + WATCH_S, at))
             case "wall", [by]:

@@ -44,7 +44,7 @@ WAIT_FOR_WRITERS_S = 5.0
 """For whoever has the ledger's lock: it may be stopped."""
 NEVER_GIVE_UP = 1_000_000
 
-_LOST = re.compile(r"gone: lost \d+ messages?: (.*)")
+_LOST = re.compile(r"gone: lost (or handled .*, )?\d+ messages?: (.*)")
 _REKEYED = "seals with key"
 
 
@@ -69,7 +69,7 @@ class Telling(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         words = record.getMessage()
         if found := _LOST.search(words):
-            self._log.write("lost", found[1].replace(" ", ""))
+            self._log.write("doubtful" if found[1] else "lost", found[2].replace(" ", ""))
         elif _REKEYED in words:
             self._log.write("rekeyed")
 

@@ -596,13 +596,24 @@ class Stream:
     def _give_up(self, now: float) -> None:
         """Nobody handles this stream any more: say what is lost."""
         self.given_up = True
-        undone = [sequence for lane in self.lanes.values() if lane.startable for sequence in self._undone(lane)]
-        if undone:
-            self._stats.lost += len(undone)
-            shown = ", ".join(f"{self.id:016x}-{sequence}" for sequence in sorted(undone)[:LOST_SHOWN_MAX])
-            more = f" and {len(undone) - LOST_SHOWN_MAX} more" if len(undone) > LOST_SHOWN_MAX else ""
-            lost = f"{len(undone)} message{'s' * (len(undone) != 1)}"
-            self._tell(f"sender {self.id:016x} is gone: lost {lost}: {shown}{more}")
+        mine = [lane for lane in self.lanes.values() if lane.mine]
+        undone = [sequence for lane in mine if lane.granted for sequence in self._undone(lane)]
+        self._stats.lost += len(undone)
+        self._tell_lost("", undone)
+        # What I was to inherit: only the sender knew how far the one before me had come, and it did not say.
+        held = [(lane, self.holding.within(lane.at, self._last_of(lane))) for lane in mine if not lane.granted]
+        unknown = [sequence for lane, frames in held for sequence in self.work.not_known_done(lane, frames)]
+        self._tell_lost("or handled by a receiver that is gone too, ", unknown)
+
+    def _tell_lost(self, or_what: str, sequences: list[int]) -> None:
+        if sequences:
+            shown = ", ".join(f"{self.id:016x}-{sequence}" for sequence in sorted(sequences)[:LOST_SHOWN_MAX])
+            more = f" and {len(sequences) - LOST_SHOWN_MAX} more" if len(sequences) > LOST_SHOWN_MAX else ""
+            lost = f"lost {or_what}{len(sequences)} message{'s' * (len(sequences) != 1)}"
+            self._tell(f"sender {self.id:016x} is gone: {lost}: {shown}{more}")
+
+    def _last_of(self, lane: Lane) -> int:
+        return self.last if lane.end is None else lane.end
 
     def _undone(self, lane: Lane) -> Iterable[int]:
         for piece in lane.pieces.values():
@@ -611,7 +622,7 @@ class Stream:
                     yield piece.first + index
         if lane.fence is not None:  # nobody knows whether it was stamped
             begin = max(lane.fence, self.work.done_to + 1)
-            for frame in self.holding.within(begin, self.last if lane.end is None else lane.end):
+            for frame in self.holding.within(begin, self._last_of(lane)):
                 for place in own_stride(frame.first, frame.last - frame.first + 1, lane.slot, lane.slots):
                     if frame.first + place >= begin:
                         yield frame.first + place

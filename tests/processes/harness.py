@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from typing import Self
 
 from tests.processes.worker import WATCH_S
 
@@ -77,7 +78,7 @@ class Worker:
         self.undone: int | None = None
         self.ended = False
 
-    def read(self) -> Worker:
+    def read(self) -> Self:
         """Takes in what is new in the log."""
         with self._log.open("rb") as log:
             log.seek(self._offset)

@@ -275,6 +275,14 @@ def test_an_owner_that_was_away_too_need_not_tell_but_only_just_then() -> None:
     only(book, "nobody told of it")
 
 
+def test_what_nobody_can_know_is_told_as_such_and_is_no_false_alarm() -> None:
+    book = mourned(6, 7, 9, 10)
+    book.said("b1.0", 21.5, "doubtful", f"{id_of(8)},{id_of(5)}")
+    account = book.judged()
+    assert account.ok
+    assert account.counts["audit: of these told as lost, or handled by one who is gone too"] == 1
+
+
 def test_a_loss_that_is_told_and_did_not_happen_is_found_unless_one_was_cut_off() -> None:
     book = Book(keys=0)
     book.said("b1.0", 30.0, "lost", id_of(3))

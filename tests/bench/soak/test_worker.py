@@ -55,9 +55,15 @@ def test_what_is_lost_and_new_keys_are_written_down_as_rvq_says_them(tmp_path: P
     for words in (
         "receiver 3f2a… of work (audit): sender 00000000000000a1 is gone: lost 2 messages: 00000000000000a1-3, "
         "00000000000000a1-5",
+        "receiver 3f2a… of work (audit): sender 00000000000000a1 is gone: lost or handled by a receiver that is gone "
+        "too, 1 message: 00000000000000a1-4",
         "sender 3f2a… of work: seals with key 77 from now on, and opens 77",
         "receiver 3f2a… of work (audit): inherited 2 lanes",
     ):
         telling.emit(logging.LogRecord("rvq", logging.INFO, "", 0, words, None, None))
-    assert lines(tmp_path / "log") == [["lost", "00000000000000a1-3,00000000000000a1-5"], ["rekeyed"]]
+    assert lines(tmp_path / "log") == [
+        ["lost", "00000000000000a1-3,00000000000000a1-5"],
+        ["doubtful", "00000000000000a1-4"],
+        ["rekeyed"],
+    ]
     assert stream.LOST_SHOWN_MAX == 10, "of a process that is none of a soak"
