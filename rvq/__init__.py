@@ -9,9 +9,10 @@ if TYPE_CHECKING:
     from rvq.aio import admin as admin
     from rvq.aio import metrics as metrics
     from rvq.aio.consume import consume
+    from rvq.aio.missed import catch_up
     from rvq.aio.receiver import Receiver
     from rvq.aio.recorder import Recorder
-    from rvq.aio.replay import Chosen, catch_up, offer_again, replay
+    from rvq.aio.replay import Chosen, offer_again, replay
     from rvq.aio.sender import Sender
     from rvq.bus import Bus
     from rvq.core.retries import Backoff
@@ -76,7 +77,7 @@ _HOMES = {
     "DeadLetter": "rvq.dead",
     "Chosen": "rvq.aio.replay",
     "consume": "rvq.aio.consume",
-    "catch_up": "rvq.aio.replay",
+    "catch_up": "rvq.aio.missed",
     "offer_again": "rvq.aio.replay",
     "replay": "rvq.aio.replay",
     "Bus": "rvq.bus",

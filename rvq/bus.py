@@ -41,7 +41,8 @@ _LINK_CONTROL = IPv4Network("224.0.0.0/24")
 _ANY_ADDRESS = f"use one such as {DEFAULT_ADDRESS}"
 
 _DIRECTORY = "\0directory"
-"""No label: those have no control characters."""
+_DOCTORS = "\0doctors"
+"""No labels: those have no control characters."""
 
 _DEFAULTS = Timings()
 
@@ -141,6 +142,11 @@ class Bus:
     def directory_address(self) -> str:
         """Where everyone introduces itself: an odd address, which only observers join."""
         return str(self._pair(_DIRECTORY) + 1)
+
+    @property
+    def doctors_address(self) -> str:
+        """Where those who examine the network meet (`rvq doctor`): an odd address, which nobody else joins."""
+        return str(self._pair(_DOCTORS) + 1)
 
     def _first_address(self, label: str) -> IPv4Address:
         return self._pair(check_label(label))

@@ -162,6 +162,67 @@ UNKNOWN_SALTS_BURST = 64
 
 STRANGERS_NAMED_MAX = 64
 """Peers with a wrong key, or none, that the log names. Whoever forges addresses must not fill a disk."""
+
+STRANGER_FRAMES_PER_S = 64
+"""Control frames of those with whom an end has nothing to do yet, for each of `STRANGER_BUCKETS` into which their
+sources are sorted."""
+
+STRANGERS_FRAMES_PER_S = 4096
+"""The same of all of them together, and at once: some 30 us each, an eighth of a core at most."""
+
+STRANGER_FRAMES_BURST = 512
+"""The same at once: as much as the largest table, for those who are new where there are thousands."""
+
+STRANGER_BUCKETS = 128
+"""So that one with few addresses takes little from the others."""
+
+MEMBER_FRAMES_PER_S = 2000
+"""Control frames of one with whom an end works: a busy receiver reports some hundred times a second."""
+
+MEMBER_FRAMES_BURST = 4000
+"""The same at once, when one was stopped and its socket is full."""
+
+BYTES_PER_FRAME = 200
+"""A control frame that is longer counts as several: what it costs to read grows with it."""
+
+assert DATAGRAM_BYTES_MAX // BYTES_PER_FRAME < STRANGER_FRAMES_BURST, "or one could not join where a table is large"
+
+MEMBER_REPAIR_BYTES_PER_S = 32 * MIB
+"""Sent again for one who owns lanes: a tenth of the fastest stream."""
+
+MEMBER_REPAIR_BYTES_BURST = 16 * MIB
+"""The same at once."""
+
+STRANGER_REPAIR_BYTES_PER_S = 2 * MIB
+"""Answers to those who own nothing, taps among them; for each bucket of them."""
+
+STRANGER_REPAIR_BYTES_BURST = 4 * MIB
+"""The same at once."""
+
+STRANGERS_REPAIR_BYTES_PER_S = 16 * MIB
+"""Answers to all of those together."""
+
+SILENT_WORDS_MAX = 65_536
+"""Of all peers together, what they say of streams that they do not hear."""
+
+TABLE_ENTRIES_MAX = 32 * MEMBERS_MAX
+"""Members in all the tables that a sender knows of without their being in force."""
+
+STAMP_SLOTS_EACH = 1024
+"""Slots in the open stamps of one stream for which there is always room."""
+
+STAMP_SLOTS_MAX = 64 * SLOTS_MAX // 2
+"""Slots in the open stamps of all streams, beyond that: a thousand receivers through some hundred switches."""
+
+STAMP_STEPS_MAX = 2**24
+"""Slots times open stamps of one stream. Working out who owns what takes about so many steps, a second."""
+
+TABLES_TOLD_MAX = 2**40
+"""A version may count so far on any day: a table each ms for 34 years."""
+
+TABLES_TOLD_PER_S = 1024
+"""And so much further for each second since 1970. Whoever claims more claims a future that nobody could follow: see
+`core.belief`."""
 ORDERS_REMEMBERED_MAX = 256
 """Orders of which a receiver remembers what it did: each is repeated for seconds, and people give few."""
 

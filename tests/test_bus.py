@@ -160,6 +160,8 @@ def test_addresses_lie_in_the_range_and_their_last_bit_tells_data_from_control(l
 
 def test_the_directory_is_an_odd_address_which_is_no_labels_own() -> None:
     assert Bus().directory_address == "239.192.243.215"
+    assert Bus().doctors_address not in (Bus().directory_address, Bus().control_address("doctors"))
+    assert int(IPv4Address(Bus().doctors_address)) % 2
     for address in ("239.192.0.0/16", "224.1.0.0/24", "239.0.0.0/8"):
         bus = Bus(address=address)
         assert IPv4Address(bus.directory_address) in bus.network and int(IPv4Address(bus.directory_address)) % 2

@@ -21,8 +21,11 @@ from typing import Any
 import pytest
 
 from rvq import limits
+from rvq.aio.checkup.examination import LOSS_BYTES_MAX, MANY
+from rvq.aio.checkup.probing import BURST, FLIGHT_BYTES, PACE_S
 from rvq.aio.consume import ATTEMPTS
 from rvq.bus import Bus
+from rvq.cli.checkup.judging import LOSS_BROKEN
 from rvq.core import about, asker
 from rvq.core.sealers import AGAIN_S, SILENT_S
 from rvq.core.sealing import WORDS_S
@@ -32,6 +35,8 @@ from rvq.core.stream import CLOCK_S_WARN
 from rvq.core.window import WINDOW
 from rvq.journal import Entry, EntryKind, Journal, layout
 from rvq.journal.index import MARK_EVERY_BYTES
+from rvq.timings import Timings
+from rvq.transport.multicast import SEND_BUFFER_BYTES
 from rvq.wire import frames
 from rvq.wire.batch import Stamped, encode_batch, read_batch
 from rvq.wire.codec import DATA_HEADER, HEADER, SHAPES, decode_control, read_data_header
@@ -160,6 +165,26 @@ def test_what_is_said_of_security_is_what_is_in_force() -> None:
     assert f"{limits.UNKNOWN_SALTS_PER_S * limits.UNKNOWN_SALT_BUCKETS:,} a second" in text
     assert f"window of {WINDOW:,} numbers" in text and f"{OVERHEAD} bytes for each frame" in text
     assert f"silent for {SILENT_S:g} s" in text and f"\n{limits.STRANGERS_NAMED_MAX} of them" in text
+
+
+def test_the_printed_sizes_and_timings_are_the_defaults() -> None:
+    text, timings = page("operations.md"), Timings()
+    assert f"| {limits.RETAINED_BYTES // limits.MIB} MiB | rides out" in text
+    assert f"keeps up to {limits.RECEIVED_BYTES // limits.MIB} MiB of frames" in text
+    assert (
+        f"| {limits.RECEIVE_BUFFER_BYTES // limits.MIB} MiB to receive, {SEND_BUFFER_BYTES // limits.MIB} MiB" in text
+    )
+    assert f"| `heartbeat` | {timings.heartbeat:g} s |" in text and f"| `expiry` | {timings.expiry:g} s," in text
+    assert f"| `lease` | {timings.lease:g} s," in text and f"| `orphan_for` | {timings.orphan_for:g} s," in text
+    Timings(heartbeat=0.5, expiry=2, lease=2, orphan_for=6)
+
+
+def test_what_is_said_of_the_doctor_is_what_it_does() -> None:
+    text = page("multicast.md")
+    assert Bus().doctors_address in text and f"From {LOSS_BROKEN:.0%}".replace("%", " %") in text
+    assert f"{MANY:,} probes of a full frame each ({LOSS_BYTES_MAX:,} bytes" in text
+    assert f"{BURST / PACE_S:,.0f} a second and {FLIGHT_BYTES // 1024} KiB on their way" in text
+    assert f"More than {CLOCK_S_WARN:g} s apart" in text
 
 
 def test_the_printed_structs_are_those_in_use() -> None:

@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
+from pathlib import Path
 from random import Random
 from typing import Any, Literal
 
@@ -48,6 +49,7 @@ async def consume(
     bus: Bus | None = None,
     stop: asyncio.Event | None = None,
     on_table: Callable[[TableView], None] | None = None,
+    from_journal: str | Path | None = None,
 ) -> None:
     """Call `handler(message)` for each message of `label` that is ours, until it is cancelled or `stop` is set.
 
@@ -63,6 +65,7 @@ async def consume(
         Under "cancel" one that saw that and returns has given up; under "tell" it has done its work, unless it raises
         or calls `message.retry()`.
     hand_over: give what waits here for long to a receiver of the group that has nothing to do.
+    from_journal: a journal's folder: also what was recorded before the group came, as of `Receiver`.
     stop: when it is set, what is ours is finished, and `consume` returns. If cancelled, handlers are cancelled, and
         what they had begun is handled elsewhere; plain functions cannot be cancelled, and are waited for.
     """
@@ -77,6 +80,7 @@ async def consume(
             ledger=ledger,
             tracked=True,
             hand_over=hand_over,
+            from_journal=from_journal,
         ),
         handler,
         concurrency=_at_least_one("concurrency", concurrency),
@@ -121,6 +125,8 @@ class Consumer:
             raise BadArgument(f"handler={handler!r:.60} cannot be called: give a function of the message")
         if _makes_generators(handler):
             raise BadArgument(_GENERATOR.format(what=f"handler={_name_of(handler)}"))
+        if not _takes_a_message(handler):
+            raise BadArgument(f"handler={_name_of(handler)} does not take one message: give a function of the message")
         if on_lost not in ("cancel", "tell"):
             raise BadArgument(f'on_lost={on_lost!r} is not known: give "cancel" or "tell"')
         if not isinstance(backoff, Backoff):
@@ -283,7 +289,7 @@ class Consumer:
 
         Only who is cancelled twice goes without it.
         """
-        future = asyncio.get_running_loop().run_in_executor(threads, self._handler, message)
+        future = asyncio.get_running_loop().run_in_executor(threads, _call, self._handler, message)
         was_cancelled = False
         while not future.done():
             try:
@@ -346,6 +352,14 @@ class Consumer:
                         task.cancel()
 
 
+def _call(handler: Handler, message: Message) -> Any:
+    """In a thread. A future cannot tell of StopIteration, as of `next()` of something empty: it would never be done."""
+    try:
+        return handler(message)
+    except StopIteration as error:
+        raise RuntimeError("the handler raised StopIteration") from error
+
+
 def _look_at(future: asyncio.Future[Any]) -> None:
     """What became of a thread that was not waited for is nobody's business; asyncio would complain."""
     if not future.cancelled():
@@ -360,6 +374,19 @@ def _makes_generators(handler: Handler) -> bool:
         inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
         for function in (handler, getattr(handler, "__call__", None))  # noqa: B004  # an object, too
     )
+
+
+def _takes_a_message(handler: Handler) -> bool:
+    """Otherwise every message would fail, and be given up."""
+    try:
+        signature = inspect.signature(handler)
+    except (TypeError, ValueError):
+        return True  # one written in C may not tell
+    try:
+        signature.bind(None)
+    except TypeError:
+        return False
+    return True
 
 
 def _name_of(handler: Handler) -> str:

@@ -46,6 +46,11 @@ class Past:
                 self._learn(entry)
             self._read[chain] = tail[chain]
 
+    @property
+    def ends(self) -> dict[str, Position]:
+        """How far it was read, by chain."""
+        return dict(self._read)
+
     def stream(self, id: int) -> StreamPast:
         found = self._streams.get(id)
         if found is None:
@@ -102,6 +107,8 @@ class StreamPast:
 
     def __init__(self, group: str) -> None:
         self.done_to = 0
+        self.is_stamped = False
+        """Its sender said whose its messages are."""
         self.is_over = False
         """Its sender said goodbye, and so knew everything as done."""
         self.handled: dict[tuple[int, int], RunSet] = {}
@@ -112,6 +119,7 @@ class StreamPast:
         """By where they begin."""
 
     def stamped(self, stamp: Stamp) -> None:
+        self.is_stamped = True
         entry = next((entry for entry in stamp.groups if entry.group == self._group), None)
         if entry is not None:
             slots = len(slots_of(entry.members))

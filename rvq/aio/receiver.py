@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from functools import partial
+from pathlib import Path
 from random import Random
 from threading import get_ident
 from types import TracebackType
@@ -16,6 +17,7 @@ from typing import Literal
 from rvq.aio.dead import DeadLetters
 from rvq.aio.driver import Driver, Signal, level_of, logger, monotonic
 from rvq.aio.home import here
+from rvq.aio.missed import CatchingUp
 from rvq.aio.sealing import keys_of, sealed
 from rvq.bus import Bus, check_bus
 from rvq.core.receiver import ReceiverMachine
@@ -26,6 +28,7 @@ from rvq.core.tap import TapMachine
 from rvq.core.work import Handed
 from rvq.dead import ERROR_CHARACTERS_MAX, TRACE_CHARACTERS_MAX, DeadLetter, sendable
 from rvq.errors import BadArgument, BusError, Closed, LedgerError
+from rvq.journal import JournalReader
 from rvq.ledger.ledger import Ledger, Mark, Transaction
 from rvq.message import Lost, Message
 from rvq.names import check_group, check_label
@@ -52,6 +55,8 @@ class Receiver:
         for each time that messages are taken.
     hand_over: give what waits here for long, half of it each time, to a receiver of the group that has nothing to do.
         Messages with keys stay. Nothing is sent again: it is one small frame.
+    from_journal: the folder of a journal: the group also gets what was recorded before it came, or while nobody of it
+        was there; with what it gets live each message once. Give it to all of the group: one of them sees to it.
     """
 
     def __init__(
@@ -66,14 +71,17 @@ class Receiver:
         ledger: Ledger | None = None,
         tracked: bool = False,
         hand_over: bool = False,
+        from_journal: str | Path | None = None,
     ) -> None:
         if ack not in ("auto", "manual"):
             raise BadArgument(f'ack={ack!r} is not a way to acknowledge: give "auto" or "manual"')
         if not isinstance(hand_over, bool):
             raise BadArgument(f"hand_over={hand_over!r:.60} is neither True nor False: give one of them")
+        if on_table is not None and not callable(on_table):
+            raise BadArgument(f"on_table={on_table!r:.60} cannot be called: give a function of the table")
         self.label = check_label(label)
         if group is None:
-            _check_tap(weight, ledger, tracked)
+            _check_tap(weight, ledger, tracked, from_journal)
         self.group = None if group is None else check_group(group)
         self._weight = weight
         self.ack_mode: Ack = ack
@@ -83,6 +91,8 @@ class Receiver:
         self.dead_letters = DeadLetters(label, self.bus)
         self._tracked = tracked
         self._hand_over = hand_over
+        self._from_journal = from_journal
+        self._catching_up: CatchingUp | None = None
         self._ahead_max = 1 if tracked else AHEAD
         self._on_table = on_table
         self._shown: TableView | None = None
@@ -140,11 +150,14 @@ class Receiver:
     async def __aenter__(self) -> Receiver:
         if self._machine is not None or self._closed:
             raise Closed(f"this receiver of {self.label!r} was opened before: make another")
+        reader = None if self._from_journal is None else JournalReader(self._from_journal)  # its own checks
         keys = keys_of(self.bus)
         endpoint = Endpoint.open(self.bus, self.label, data=True)
         self._machine = self._make_machine(monotonic(), endpoint.receive_buffer_bytes)
         self._driver = Driver(sealed(self._machine, self.bus, keys), endpoint, self._on_change)
         self._event_loop, self._thread = asyncio.get_running_loop(), get_ident()
+        if reader is not None and self.group is not None:
+            self._catching_up = CatchingUp(reader, self.label, self.group, self.bus, self._arrived.fire)
         return self
 
     async def __aexit__(
@@ -171,6 +184,8 @@ class Receiver:
         self._acknowledge()
         self._closed = True
         try:
+            if self._catching_up is not None:
+                await self._catching_up.aclose()
             machine.leave(monotonic(), drain=False)
             driver.step()
             async with asyncio.timeout(self.bus.expiry):
@@ -264,6 +279,8 @@ class Receiver:
     async def _take(self, machine: ReceivingMachine, max: int, handed: list[Handed] | None = None) -> list[Message]:
         """The next messages, as soon as there are any. None if there will be no more."""
         while not (machine.left or self._closed):
+            if self._catching_up is not None:
+                self._catching_up.check()
             if machine.ready:
                 taken = machine.take(monotonic(), max, handed)
                 if taken:
@@ -557,11 +574,13 @@ def _group_of(message: Message) -> str:
     return message.group
 
 
-def _check_tap(weight: int, ledger: Ledger | None, tracked: bool) -> None:
+def _check_tap(weight: int, ledger: Ledger | None, tracked: bool, from_journal: str | Path | None) -> None:
     if weight != 1:
         raise BusError(f"group=None is a tap, which owns nothing and has no share: leave weight={weight!r} out")
     if ledger is not None or tracked:
         raise BusError("group=None is a tap, which owns nothing and handles nothing: give a group to handle messages")
+    if from_journal is not None:
+        raise BusError("group=None is a tap, which missed nothing that it owns: give a group, or read the journal")
 
 
 def _letter(message: Message, error: str, trace: str, attempts: int, first_owner: int, me: int) -> DeadLetter:

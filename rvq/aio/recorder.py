@@ -23,8 +23,10 @@ from rvq.core.stats import Stats
 from rvq.core.table import TableView
 from rvq.core.taken import Taken
 from rvq.errors import BadArgument, BadLabel, Closed, JournalError
-from rvq.journal import Journal, expire
+from rvq.journal import Journal, JournalReader, expire
 from rvq.journal.journal import Prepared
+from rvq.journal.lately import stored_lately
+from rvq.journal.runs import RunSet
 from rvq.journal.writer import SEGMENT_BYTES
 from rvq.names import check_group, check_label
 from rvq.wire.frames import ID_BITS
@@ -91,23 +93,24 @@ class Recorder:
         if self._journal is not None or self._closed:
             raise Closed(f"this recorder of {self.root} was opened before: make another")
         loop = asyncio.get_running_loop()
-        self._journal = await loop.run_in_executor(self._threads, self._open_journal)
+        journal, known = await loop.run_in_executor(self._threads, self._open_journal)
+        self._journal = journal
         try:
             for label in self.labels:
-                writer = self._journal.writer(label)
-                self._recordings.append(
-                    Recording(label, self.id, self.group, self.bus, writer, self._work.fire, self._on_table)
-                )
+                writer = journal.writer(label)
+                own = (label, self.id, self.group, self.bus, writer)
+                self._recordings.append(Recording(*own, self._work.fire, self._on_table, known[label]))
         except BaseException:
             for recording in self._recordings:
                 recording.close()
-            self._journal.abort()
+            journal.abort()
             self._threads.shutdown()
             raise
         self._writing = asyncio.create_task(self._write_all())
         return self
 
-    def _open_journal(self) -> Journal:
+    def _open_journal(self) -> tuple[Journal, dict[str, dict[int, RunSet]]]:
+        """And what of each label may be offered once more, though it is there."""
         journal = Journal.open(
             self.root,
             group=self.group,
@@ -121,7 +124,19 @@ class Recorder:
         for found in journal.recovery.recovered:
             if found.cut_bytes:
                 logger.warning("journal %s: %s: cut %d bytes that were never synced", self.root, *found[::2])
-        return journal
+        try:
+            reader = JournalReader(self.root)
+            return journal, {label: self._stored_lately(reader, label) for label in self.labels}
+        except BaseException:
+            journal.abort()
+            raise
+
+    def _stored_lately(self, reader: JournalReader, label: str) -> dict[int, RunSet]:
+        try:
+            return stored_lately(reader, label)
+        except JournalError as error:  # damaged, or just expired: what is offered again is then stored again
+            logger.warning("journal %s: what %s has of late cannot be read: %s", self.root, label, error)
+            return {}
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -192,7 +207,7 @@ class Recorder:
         assert self._journal is not None
         taken = [(recording, recording.take(monotonic())) for recording in self._recordings]
         prepared = [one for one in self._journal.prepare() if one[1].entries]
-        return Batch(prepared, taken) if prepared else None
+        return Batch(prepared, taken) if prepared or any(some for _, some in taken) else None
 
     async def _write(self, batch: Batch) -> None:
         """Until the disk has taken it. Meanwhile senders find their windows full, and wait."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from random import Random
 
 from rvq.aio.driver import Driver, Signal, level_of, logger, monotonic
@@ -17,6 +17,7 @@ from rvq.core.stats import Stats
 from rvq.core.table import TableView
 from rvq.core.taken import Taken
 from rvq.journal import Entry, EntryKind, Writer
+from rvq.journal.runs import RunSet
 from rvq.limits import MIB
 from rvq.transport.udp import Endpoint
 
@@ -38,12 +39,15 @@ class Recording:
         writer: Writer,
         on_work: Callable[[], None],
         on_table: Callable[[str, TableView], None] | None = None,
+        known: Mapping[int, RunSet] | None = None,
     ) -> None:
+        """known: by sender, what those before us have left in the journal: it is done, and not stored again."""
         self.label = label
         self._bus = bus
         self._writer = writer
         self._on_work = on_work
         self._on_table = on_table
+        self._known = dict(known or {})
         self._shown: TableView | None = None
         self._changed = Signal()
         keys = keys_of(bus)
@@ -74,11 +78,19 @@ class Recording:
             some = machine.take(now, FRAMES_PER_LOOK)
             if not some:
                 break
-            for one in some:
+            for one in self._unknown(some) if self._known else some:
                 kind, flags, payload = one.block()
                 add(Entry(kind, flags, None, heard_at, len(one.sequences), payload))
             taken += some
         return taken
+
+    def _unknown(self, taken: Iterable[Taken]) -> Iterator[Taken]:
+        """Without what is in the journal."""
+        for one in taken:
+            known = self._known.get(one.stream)
+            new = one if known is None else one.without(known.has)
+            if new is not None:
+                yield new
 
     def stored(self, now: float, taken: Iterable[Taken]) -> None:
         """These are on disk: now they are done."""

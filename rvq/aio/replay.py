@@ -1,4 +1,4 @@
-"""What was recorded, onto the bus again: all of it, what a new group missed, what was never done.
+"""What was recorded, onto the bus again: all of it, or what was never done. What a group missed is `missed`'s.
 
 Owns which messages go and when. They are new messages there.
 """
@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -17,10 +18,10 @@ from typing import Any
 
 from rvq.aio.driver import monotonic
 from rvq.aio.live import live_streams
-from rvq.aio.past import Past, StreamPast, offered_note
+from rvq.aio.past import Past, offered_note
 from rvq.aio.sender import Sender
 from rvq.bus import Bus, check_bus
-from rvq.journal import Entry, EntryKind, Journal, JournalReader
+from rvq.journal import Entry, EntryKind, Journal, JournalReader, Writer
 from rvq.journal.messages import Recorded, messages
 from rvq.journal.runs import RunSet
 from rvq.names import check_label
@@ -33,8 +34,6 @@ LOOK_MESSAGES = 500
 """Read from disk before the loop has its turn."""
 OFFERED_MESSAGES = 1000
 """Offered again before it is noted that they are done."""
-LOOK_S = 0.05
-"""Between looks at what others write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,53 +97,6 @@ async def replay(
         return await _send(sender, found, _Pace(rate, speed), on_sent)
 
 
-async def catch_up(
-    root: str | Path,
-    label: str,
-    group: str,
-    *,
-    bus: Bus | None = None,
-    linger: float = 30.0,
-    on_sent: OnSent | None = None,
-) -> int:
-    """Send into a new group what was recorded before it came: with what it gets live, each message once. How many.
-
-    Somebody of the group must be there, and a recorder; where streams go on, their journal is waited for. Once for each
-    group: twice is twice.
-    """
-    bus = check_bus(bus)
-    reader = JournalReader(root)
-    past = Past(reader, check_label(label), group)
-    async with Sender(label, bus=bus, linger=linger, groups=[group]) as sender:
-        async with asyncio.timeout(linger):
-            await _seam(sender, past, Past(reader, label, reader.group), label, bus)
-        return await _send(sender, _before(reader, label, past), _Pace(None, None), on_sent)
-
-
-async def _seam(sender: Sender, past: Past, recorded: Past, label: str, bus: Bus) -> None:
-    """Until the journal says of each stream that goes on from where on the group has it, and has all before that."""
-    while not sender.tables:
-        await asyncio.sleep(LOOK_S)
-    live = await live_streams(label, bus) - {sender.id}
-    while True:
-        await asyncio.to_thread(past.read)
-        await asyncio.to_thread(recorded.read)
-        if all(past.stream(id).is_over or _has_all_before(past.stream(id), recorded.stream(id)) for id in live):
-            return
-        await asyncio.sleep(LOOK_S)
-
-
-def _has_all_before(past: StreamPast, recorded: StreamPast) -> bool:
-    return past.begin is not None and recorded.done_to >= past.begin - 1
-
-
-def _before(reader: JournalReader, label: str, past: Past) -> Iterator[Recorded]:
-    for message in messages(reader, label):
-        begin = past.stream(message.sender).begin
-        if begin is None or message.sequence < begin:
-            yield message
-
-
 async def offer_again(
     root: str | Path,
     label: str,
@@ -165,22 +117,49 @@ async def offer_again(
     live = await live_streams(label, bus)
     await asyncio.to_thread(past.read)
     found = _undone(reader, label, past, live)
+    async with Sender(label, bus=bus, linger=linger, groups=[group]) as sender:
+        return await offer(sender, reader, group, found, linger=linger, on_sent=on_sent, keep_times=True)
+
+
+async def offer(
+    sender: Sender,
+    reader: JournalReader,
+    group: str,
+    found: Iterator[Recorded],
+    *,
+    linger: float | None,
+    on_sent: OnSent | None = None,
+    keep_times: bool = False,
+) -> int:
+    """Send these into a group, and note in the journal what of it is done: so it is offered once. How many."""
     sent = 0
-    with Journal.open(root, group=reader.group, recorder=secrets.randbits(ID_BITS), leave_damaged=True) as journal:
-        writer = journal.writer(label)
-        async with Sender(label, bus=bus, linger=linger, groups=[group]) as sender:
-            while some := await asyncio.to_thread(lambda: list(islice(found, OFFERED_MESSAGES))):
-                sent += await _send(sender, iter(some), _Pace(None, None), None, keep_times=True)
-                await sender.flush(linger)
-                runs: dict[int, RunSet] = {}
-                for message in some:
-                    runs.setdefault(message.sender, RunSet()).add(message.sequence, message.sequence)
-                writer.add(Entry(EntryKind.NOTE, 0, None, time.time(), 0, offered_note(group, runs)))
-                await asyncio.to_thread(writer.commit, time.time(), writer.prepare())
-                if on_sent is not None:
-                    on_sent(sent, sender.undone)
-        journal.close(time.time())
+    with ExitStack() as stack:
+        writer: Writer | None = None
+        while some := await asyncio.to_thread(lambda: list(islice(found, OFFERED_MESSAGES))):
+            if writer is None:
+                writer = await asyncio.to_thread(lambda: _open_writer(reader, sender.label, stack))
+            sent += await _send(sender, iter(some), _Pace(None, None), None, keep_times=keep_times)
+            await sender.flush(linger)
+            await asyncio.to_thread(_note, writer, group, some)
+            if on_sent is not None:
+                on_sent(sent, sender.undone)
     return sent
+
+
+def _open_writer(reader: JournalReader, label: str, stack: ExitStack) -> Writer:
+    recorder = secrets.randbits(ID_BITS)
+    journal = Journal.open(reader.root, group=reader.group, recorder=recorder, leave_damaged=True)
+    stack.enter_context(journal)
+    stack.callback(lambda: journal.close(time.time()))  # sealed, and then let go
+    return journal.writer(label)
+
+
+def _note(writer: Writer, group: str, done: Iterable[Recorded]) -> None:
+    runs: dict[int, RunSet] = {}
+    for message in done:
+        runs.setdefault(message.sender, RunSet()).add(message.sequence, message.sequence)
+    writer.add(Entry(EntryKind.NOTE, 0, None, time.time(), 0, offered_note(group, runs)))
+    writer.commit(time.time(), writer.prepare())
 
 
 def _undone(reader: JournalReader, label: str, past: Past, live: set[int]) -> Iterator[Recorded]:

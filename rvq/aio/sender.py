@@ -67,6 +67,7 @@ class Sender:
         self._driver: Driver | None = None
         self._changed = Signal()
         self._flushing = False
+        self._said_why = False
         self._quick = 0
         """Bytes of messages that `send` may still gather in this turn of the loop without asking the machine."""
         self._gathered: list[bytes] = []
@@ -280,8 +281,18 @@ class Sender:
         while not machine.has_room:
             self._flush_now(machine)
             if not machine.has_room:
+                self._say_why(machine)
                 await self._changed.wait()
             self._open_machine()
+
+    def _say_why(self, machine: SenderMachine) -> None:
+        """Once, while nobody at all is there: who waits in `send` cannot look at `waiting_for`."""
+        if machine.has_listeners:
+            self._said_why = False
+        elif not self._said_why:
+            self._said_why = True
+            why = machine.waiting_for
+            logger.warning("sender %.4s… of %s: the window is full: %s", f"{self.id:016x}", self.label, why)
 
     def _open_machine(self) -> SenderMachine:
         if self._closed:
@@ -317,8 +328,8 @@ class Sender:
             self._changed.fire()
             if machine.events:
                 for event in machine.events:
-                    holds = "nobody is left" in event and machine.undone
-                    level = logging.WARNING if holds or "gave up" in event else level_of(event)
+                    aloud = "holding messages" in event or "gave up" in event
+                    level = logging.WARNING if aloud else level_of(event)
                     logger.log(level, "sender %.4s… of %s: %s", f"{self.id:016x}", self.label, event)
                 machine.events.clear()
 

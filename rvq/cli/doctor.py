@@ -1,190 +1,186 @@
-"""`rvq doctor`: can this host be on the bus? Tries each thing that can be wrong, and says what to change.
+"""`rvq doctor`: can this host be on the bus, and reach another? Tries what can be wrong, and says what to change.
 
-Owns the findings and their words. The probes are datagrams that no frame looks like, on an address of their own.
+Owns the options, the order of findings and the exit codes. What is looked at is in `rvq.cli.checkup`, what is measured
+in `rvq.aio.checkup`.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import select
+import asyncio
+import json
 import socket
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
-from enum import Enum
+from collections.abc import AsyncIterator, Callable, Iterator
 
+from rvq.aio.checkup.bystanders import listen
+from rvq.aio.checkup.examination import examine, examine_self
+from rvq.aio.checkup.meeting import Peer, open_meeting
 from rvq.aio.sealing import keys_of
 from rvq.bus import Bus
+from rvq.cli import values
+from rvq.cli.checkup import host
+from rvq.cli.checkup.finding import Finding, fail
+from rvq.cli.checkup.firewall import firewall_findings
+from rvq.cli.checkup.judging import judge
+from rvq.cli.checkup.others import bystander_findings, nobody_finding, stranger_findings
+from rvq.cli.checkup.snooping import snooping_findings
+from rvq.cli.command import ALL_DONE, FAULT, WrongUse, reachable_bus
 from rvq.cli.options import bus_from
+from rvq.cli.signals import calling_on_signals
+from rvq.cli.words import say
 from rvq.errors import BusError
-from rvq.limits import RECEIVE_BUFFER_BYTES
+from rvq.keyfile import Keys
 from rvq.transport import multicast
 from rvq.transport.multicast import Interface
 
-PROBE_LABEL = "rvq doctor"
-PROBES = 10
-PROBE_BYTES_MIN = 32
-ANSWER_WITHIN_S = 1.0
-"""How long the last probe may take: ages on any LAN."""
+ANYBODY = ""
+"""`--peer` without an address."""
 
-
-class Verdict(Enum):
-    OK = "ok"
-    WARN = "warn"
-    FAIL = "FAIL"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One line of the report."""
-
-    verdict: Verdict
-    subject: str
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.verdict.value:<5} {self.subject:<15} {self.text}"
+WAIT_S = 60.0
+"""For a peer: time to start it on another host, too."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Doctor has no options besides those of the bus."""
+    parser.add_argument(
+        "--peer",
+        metavar="ADDRESS",
+        nargs="?",
+        const=ANYBODY,
+        help="examine the way to the hosts where this runs too; ADDRESS: of one that multicast may not reach",
+    )
+    parser.add_argument("--answer", action="store_true", help="only answer the doctors of other hosts, until Ctrl-C")
+    parser.add_argument(
+        "--wait", metavar="S", type=values.seconds, default=WAIT_S, help=f"for a peer, at most ({WAIT_S:g})"
+    )
+    parser.add_argument("--json", action="store_true", help="all findings at the end, for scripts")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the findings as they come; 1 if any of them keeps this host off the bus."""
-    failed = False
-    for finding in examine(bus_from(args)):
-        print(finding, flush=True)
-        failed = failed or finding.verdict is Verdict.FAIL
-    return 1 if failed else 0
+    """Prints the findings as they come; 1 if any of them is broken."""
+    from rvq.aio import run as run_loop
+
+    if args.answer:
+        if args.peer is not None or args.json:
+            raise WrongUse("--answer only answers: leave out --peer and --json")
+        return run_loop(_answer(args.prog, reachable_bus(args)))
+    named = _address(args.peer) if args.peer else None
+    return run_loop(_report(args, bus_from(args), named))
 
 
-def examine(bus: Bus) -> Iterator[Finding]:
+def _address(name: str) -> str:
+    try:
+        return socket.gethostbyname(name)
+    except (OSError, UnicodeError):
+        raise WrongUse(f"--peer {name!r} is no host: give its IPv4 address, or nothing at all") from None
+
+
+async def _report(args: argparse.Namespace, bus: Bus, named: str | None) -> int:
+    findings: list[Finding] = []
+    async for finding in examine_all(
+        bus, args.peer is not None, named, args.wait, lambda text: say(f"{args.prog}: {text}")
+    ):
+        findings.append(finding)
+        if not args.json:
+            print(finding, flush=True)
+    broken = any(finding.is_broken for finding in findings)
+    if args.json:
+        place = {
+            "interface": bus.interface,
+            "port": bus.port,
+            "address": str(bus.network),
+            "sealed": bus.key is not None,
+        }
+        told = {"bus": place, "healthy": not broken, "findings": [finding.as_json() for finding in findings]}
+        print(json.dumps(told, ensure_ascii=False))
+    return FAULT if broken else ALL_DONE
+
+
+async def examine_all(
+    bus: Bus,
+    peers: bool = False,
+    named: str | None = None,
+    wait_s: float = WAIT_S,
+    tell: Callable[[str], object] = lambda text: None,
+    wall: Callable[[], float] = time.time,
+) -> AsyncIterator[Finding]:
     """All findings, in the order in which a fault in one explains the next. Stops where nothing more can be tried."""
     try:
         interface = multicast.resolve_interface(bus.interface)
     except BusError as error:
-        yield Finding(Verdict.FAIL, "interface", str(error))
+        yield fail("interface", str(error))
         return
-    yield _interface(interface)
-    yield _route(bus, interface)
-    frame_bytes = multicast.frame_bytes_for(interface)
-    yield from _multicast(bus, interface, frame_bytes)
-    yield _mtu(interface, frame_bytes)
-    yield _key(bus)
-
-
-def _interface(interface: Interface) -> Finding:
-    described = f"{interface.name} has {interface.address}"
-    if not interface.has_carrier:
-        return Finding(Verdict.WARN, "interface", f"{described} and no carrier: see the cable, or the other end of it")
-    if not interface.has_multicast:
-        advice = f"it may drop it; if so: ip link set dev {interface.name} multicast on"
-        return Finding(Verdict.WARN, "interface", f"{described} and does not say that it carries multicast: {advice}")
-    reach = ": nothing leaves this machine" if interface.is_loopback else ""
-    return Finding(Verdict.OK, "interface", f"{described} and is up{reach}")
-
-
-def _route(bus: Bus, interface: Interface) -> Finding:
-    try:
-        multicast.check_route(bus, interface)
-    except BusError as error:
-        return Finding(Verdict.FAIL, "route", str(error))
-    return Finding(Verdict.OK, "route", f"{bus.network} leaves by {interface.name}, port {bus.port}")
-
-
-def _mtu(interface: Interface, frame_bytes: int) -> Finding:
-    text = f"{interface.mtu}, so a frame has up to {frame_bytes:,} bytes"
-    if frame_bytes + multicast.UDP_OVERHEAD_BYTES > interface.mtu:
-        advice = f"frames go in IP fragments; raise it: ip link set dev {interface.name} mtu 1500"
-        return Finding(Verdict.WARN, "mtu", f"{text}: {advice}")
-    return Finding(Verdict.OK, "mtu", text)
-
-
-def _key(bus: Bus) -> Finding:
+    for finding in _at_rest(bus, interface):
+        yield finding
     try:
         keys = keys_of(bus)
-    except BusError as error:
-        return Finding(Verdict.FAIL, "key", str(error))
-    if keys is None:
-        return Finding(Verdict.OK, "key", "none: frames are not sealed, and anyone on this network can join")
-    live = f", and {len(keys.live) - 1} more live" if len(keys.live) > 1 else ""
-    return Finding(Verdict.OK, "key", f"{keys.in_use.name} is in use{live}: compare with the other hosts (rvq key ls)")
-
-
-def _multicast(bus: Bus, interface: Interface, frame_bytes: int) -> Iterator[Finding]:
-    with ExitStack() as stack:
-        try:
-            hearing = stack.enter_context(multicast.open_multicast(bus, interface, bus.control_address(PROBE_LABEL)))
-            asking = stack.enter_context(multicast.open_unicast(bus, interface))
-            answering = stack.enter_context(multicast.open_unicast(bus, interface))
-        except BusError as error:
-            yield Finding(Verdict.FAIL, "multicast", str(error))
-            return
-        for size in (PROBE_BYTES_MIN, frame_bytes):
-            finding = _there_and_back(bus, interface, size, hearing, asking, answering)
-            yield finding
-            if finding.verdict is Verdict.FAIL:
-                break
-        yield _buffer("receive buffer", multicast.receive_buffer_bytes(hearing), RECEIVE_BUFFER_BYTES)
-        yield _buffer("send buffer", multicast.send_buffer_bytes(asking), multicast.SEND_BUFFER_BYTES, sending=True)
-
-
-def _buffer(subject: str, got: int, asked: int, *, sending: bool = False) -> Finding:
-    warning = multicast.buffer_warning(got, asked, sending=sending)
-    if warning:
-        return Finding(Verdict.WARN, subject, warning)
-    return Finding(Verdict.OK, subject, f"{got:,} bytes, as asked")
-
-
-def _there_and_back(
-    bus: Bus, interface: Interface, size: int, hearing: socket.socket, asking: socket.socket, answering: socket.socket
-) -> Finding:
-    """Probes go out by multicast and are answered by unicast, the two ways that frames go."""
-    target = (bus.control_address(PROBE_LABEL), bus.port)
-    probes = [os.urandom(PROBE_BYTES_MIN).ljust(size, b"\0") for _ in range(PROBES)]
+    except BusError:
+        return  # `_at_rest` has said it
     try:
-        for probe in probes:
-            asking.sendto(probe, target)
-        heard, answered = _exchange(set(probes), hearing, asking, answering)
-    except OSError as error:
-        refused = f"a probe to {target[0]} was refused ({error.strerror})"
-        return Finding(Verdict.FAIL, "multicast", f"{refused}: {_firewall(bus)}")
-    text = f"{size:,} bytes to {target[0]}: {heard} of {PROBES} heard, {answered} answered"
-    if not heard or not answered:
-        return Finding(Verdict.FAIL, "multicast", f"{text}: {_firewall(bus)}")
-    if answered < PROBES:
-        return Finding(Verdict.WARN, "multicast", f"{text}: something drops datagrams; frames will be sent again")
-    beyond = "" if interface.is_loopback else " (on this host; for the network between, run rvq-listen on another)"
-    return Finding(Verdict.OK, "multicast", text + beyond)
+        for finding in host.buffer_findings(bus, interface):
+            yield finding
+        async for finding in _by_itself(bus, interface, keys):
+            yield finding
+        if peers:
+            async for finding in _with_peers(bus, interface, keys, named, wait_s, tell, wall):
+                yield finding
+    except BusError as error:
+        yield fail("multicast", str(error))
 
 
-def _exchange(
-    waiting: set[bytes], hearing: socket.socket, asking: socket.socket, answering: socket.socket
-) -> tuple[int, int]:
-    """How many probes were heard, and how many answers came, until all have or it takes too long."""
-    answers: set[bytes] = set()
-    sent, unheard = len(waiting), set(waiting)
-    deadline = time.monotonic() + ANSWER_WITHIN_S
-    while len(answers) < sent:
-        left = deadline - time.monotonic()
-        readable = select.select([hearing, asking], [], [], max(left, 0))[0] if left > 0 else []
-        if not readable:
-            break
-        if hearing in readable:
-            probe, source = hearing.recvfrom(65_536)
-            if probe in unheard:  # and not another doctor's
-                unheard.discard(probe)
-                answering.sendto(probe, source)
-        if asking in readable:
-            answers |= {asking.recv(65_536)} & waiting
-    return sent - len(unheard), len(answers)
+def _at_rest(bus: Bus, interface: Interface) -> Iterator[Finding]:
+    yield host.interface_finding(interface)
+    yield host.route_finding(bus, interface)
+    yield host.key_finding(bus)
+    yield from snooping_findings(interface)
+    yield from firewall_findings(bus, interface)
 
 
-def _firewall(bus: Bus) -> str:
-    rule = f"ip daddr {bus.network} udp dport {bus.port} accept"
-    return (
-        f"let the firewall pass UDP to {bus.network} port {bus.port}, and the answers (nft, input and output: {rule})"
+async def _by_itself(bus: Bus, interface: Interface, keys: Keys | None) -> AsyncIterator[Finding]:
+    frame_bytes = multicast.frame_bytes_for(interface)
+    examined, heard = await asyncio.gather(
+        examine_self(bus, interface, keys, frame_bytes), listen(bus, interface, keys)
     )
+    for finding in judge(examined, bus, interface, own=True):
+        yield finding
+    for finding in bystander_findings(heard):
+        yield finding
+
+
+async def _with_peers(
+    bus: Bus,
+    interface: Interface,
+    keys: Keys | None,
+    named: str | None,
+    wait_s: float,
+    tell: Callable[[str], object],
+    wall: Callable[[], float],
+) -> AsyncIterator[Finding]:
+    with open_meeting(bus, interface, keys, named=named, wall=wall) as meeting:
+        tell(f"waiting for others, up to {wait_s:g} s: run `rvq doctor --peer` there too")
+        peers = await meeting.find(wait_s)
+        for peer in peers:
+            examined = await examine(meeting, peer, multicast.frame_bytes_for(interface))
+            for finding in judge(examined, bus, interface, key=meeting.me.key):
+                yield finding
+        for finding in stranger_findings(meeting.strangers, broken=True):
+            yield finding
+        is_missing = not peers if named is None else named not in {peer.place[0] for peer in peers}
+        if is_missing and not meeting.strangers:
+            yield nobody_finding(wait_s, named)
+        await meeting.part()
+
+
+async def _answer(prog: str, bus: Bus) -> int:
+    interface = multicast.resolve_interface(bus.interface)
+    stopping = asyncio.Event()
+
+    def told(peer: Peer) -> None:
+        print(f"{peer} examines the way here", flush=True)
+
+    with calling_on_signals(stopping.set), open_meeting(bus, interface, keys_of(bus), asks=False) as meeting:
+        meeting.on_asker = told
+        meeting.on_stranger = lambda address, fault: print(f"{address} cannot be answered: {fault}", flush=True)
+        say(f"{prog}: answers doctors on {interface.name} ({interface.address}), port {bus.port}; Ctrl-C ends it")
+        await stopping.wait()
+    return ALL_DONE

@@ -45,6 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=values.count,
         help="with --exec: a message that failed N times goes to LABEL.dead",
     )
+    parser.add_argument(
+        "--from-journal",
+        metavar="DIR",
+        help="first what was recorded in DIR before the group came, or while nobody of it was there; then what is sent:"
+        " each message once",
+    )
     add_metrics(parser)
 
 
@@ -66,8 +72,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> None:
     if args.tap:
-        for option in ("exec", "group", "weight"):
-            if getattr(args, option) is not None:
+        for option in ("exec", "group", "weight", "from-journal"):
+            if getattr(args, option.replace("-", "_")) is not None:
                 raise WrongUse(f"--{option} is for who handles messages, and --tap only sees them: give one of them")
     if args.exec is None:
         for option in ("concurrency", "attempts"):

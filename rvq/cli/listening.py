@@ -52,6 +52,7 @@ class Listening:
             bus=bus,
             on_table=self._announce,
             tracked=args.exec is not None,
+            from_journal=args.from_journal,
         )
 
     async def run(self) -> int:

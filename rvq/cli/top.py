@@ -1,4 +1,7 @@
-"""`rvq top`: who is on the bus and what they do, as it happens. Owns the options and the exit codes; only listens."""
+"""`rvq top`: who is on the bus and what they do, as it happens. Owns the options and the exit codes; only listens.
+
+The page is served by `rvq.cli.paging`.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rvq.cli import values
 from rvq.cli.command import ALL_DONE, FAULT, WrongUse, reachable_bus
+from rvq.cli.paging import add_web_arguments, check_web, serve
 from rvq.cli.words import say
 
 if TYPE_CHECKING:
@@ -25,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--once", action="store_true", help="listen until everyone has spoken, print one picture, leave"
     )
     parser.add_argument("--json", action="store_true", help="with --once: for scripts, as docs/operations.md has it")
+    add_web_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -37,7 +42,12 @@ def run(args: argparse.Namespace) -> int:
         check_label(label)
     if args.json and not args.once:
         raise WrongUse("--json is for one picture: give --once too")
+    if args.once and args.web is not None:
+        raise WrongUse("--once is one picture and --web a page that stays: give one of them")
+    check_web(args)
     bus = reachable_bus(args)
+    if args.web is not None:
+        return run_loop(serve(args, bus))
     if args.once:
         with saying_warnings(args.prog, Words()):
             return run_loop(_once(args, bus))

@@ -36,6 +36,7 @@ class Ear:
     id: int
     group: str
     address: Address
+    """Where it speaks from; None before it was heard."""
     counter: int = 0
     heard_at: float = -math.inf
     """When its newest heartbeat came."""
@@ -66,6 +67,8 @@ class Group:
     table: Table | None = None
     held: bool = True
     """Nobody is left to send to."""
+    closing: bool = False
+    """The last of those in force still finish: what is sent now would be theirs, and they would never be through."""
     members: tuple[Member, ...] = ()
     draining: tuple[int, ...] = ()
     shard_map: ShardMap = ()
@@ -85,6 +88,8 @@ class Audience:
     def __init__(self, timings: Timings) -> None:
         self.groups: dict[str, Group] = {}
         self.ears: dict[int, Ear] = {}
+        self._at: dict[Address, int] = {}
+        """Who speaks from where: one from each address, and each from one."""
         self._keyed = False
         self._timings = timings
 
@@ -95,13 +100,18 @@ class Audience:
     ) -> Ear | None:
         """A receiver's heartbeat, with what it says of our stream. None if it is no news."""
         ear = self.ears.get(frame.source)
-        if ear is None:
-            if len(self.ears) >= 2 * limits.MEMBERS_MAX or self._group(frame.group) is None:
+        if ear is None or ear.address is None:
+            if not self._may_speak(now, address):
                 return None
-            ear = self.ears[frame.source] = Ear(frame.source, frame.group, address)
-        if frame.counter <= ear.counter or ear.gone or frame.group != ear.group:
+            if ear is None:
+                if len(self.ears) >= 2 * limits.MEMBERS_MAX or self._group(now, frame.group) is None:
+                    return None
+                ear = self.ears[frame.source] = Ear(frame.source, frame.group, address)
+            ear.address = address
+            self._at[address] = ear.id
+        if frame.counter <= ear.counter or ear.gone or frame.group != ear.group or ear.address != address:
             return None
-        ear.address, ear.counter, ear.heard_at = address, frame.counter, now
+        ear.counter, ear.heard_at = frame.counter, now
         ear.version, ear.leaving, ear.pause = frame.version, frame.leaving, frame.pause
         if heard is not None:
             ear.stamp, ear.orphaned = heard.stamp, heard.orphaned
@@ -114,23 +124,47 @@ class Audience:
             self._let_in(now, ear)
         return ear
 
+    def _may_speak(self, now: float, address: Address) -> bool:
+        """Is there nobody else at this address, or nobody any more?"""
+        other = self.ears.get(self._at.get(address, 0))
+        return other is None or other.gone or now - other.heard_at > self._timings.expiry
+
+    def is_from(self, receiver: int, address: Address) -> bool:
+        """Does it speak from there?"""
+        ear = self.ears.get(receiver)
+        return ear is not None and ear.address == address
+
+    def is_elsewhere(self, receiver: int, address: Address) -> bool:
+        """Is it known to speak from another place?"""
+        ear = self.ears.get(receiver)
+        return ear is not None and ear.address not in (None, address)
+
     def _let_in(self, now: float, ear: Ear) -> None:
         pause = min(PAUSE_S_MAX, self._timings.expiry * (2 ** (ear.strikes - 1) - 1))
         if ear.good_beats >= GOOD_BEATS and now >= ear.struck_at + pause:
             ear.struck = False
 
-    def offer(self, group_name: str, table: Table) -> None:
+    def offer(self, now: float, group_name: str, table: Table) -> None:
         """A table was heard."""
-        group = self._group(group_name)
+        group = self._group(now, group_name)
         if group is not None and table.version not in group.known:
             group.known[table.version] = table
-            while len(group.known) > TABLES_MAX:
-                del group.known[min(group.known)]
+            while len(group.known) > TABLES_MAX or self._known_entries() > limits.TABLE_ENTRIES_MAX:
+                self._forget_table(group)
 
-    def goodbye(self, receiver: int) -> bool:
-        """A receiver left in good order. True if that is news."""
+    def _known_entries(self) -> int:
+        return sum(len(table.everyone) for group in self.groups.values() for table in group.known.values())
+
+    def _forget_table(self, group: Group) -> None:
+        """There are too many. Of those that nobody says he belongs to the oldest goes first."""
+        belongs = {ear.version for ear in self.ears.values() if ear.group == group.name}
+        known = group.known or max(self.groups.values(), key=lambda other: len(other.known)).known
+        del known[min(known, key=lambda version: (version in belongs, version))]
+
+    def goodbye(self, receiver: int, address: Address) -> bool:
+        """A receiver left in good order. True if that is news, and its own word."""
         ear = self.ears.get(receiver)
-        if ear is None or ear.gone:
+        if ear is None or ear.gone or ear.address != address:
             return False
         ear.gone = True
         return True
@@ -149,7 +183,12 @@ class Audience:
         """A group is given up. Whoever of it comes later begins a new one."""
         self.groups[name] = Group(name)
         for ear in [ear for ear in self.ears.values() if ear.group == name]:
-            del self.ears[ear.id]
+            self._drop(ear)
+
+    def _drop(self, ear: Ear) -> None:
+        del self.ears[ear.id]
+        if self._at.get(ear.address) == ear.id:
+            del self._at[ear.address]
 
     def lacks_table(self, ear: Ear) -> bool:
         """It belongs to a table that was never heard."""
@@ -164,11 +203,21 @@ class Audience:
             for ear in self.ears.values()
         )
 
-    def _group(self, name: str) -> Group | None:
+    def _group(self, now: float, name: str) -> Group | None:
         group = self.groups.get(name)
-        if group is None and len(self.groups) < limits.GROUPS_MAX:
+        if group is None and (len(self.groups) < limits.GROUPS_MAX or self._make_room(now)):
             group = self.groups[name] = Group(name)
         return group
+
+    def _make_room(self, now: float) -> bool:
+        """A group that never had a table in force, and of which nobody is heard both ways, is none."""
+        heard = {ear.group for ear in self.ears.values() if self.hears(now, ear.id)}
+        name = next((g.name for g in self.groups.values() if g.table is None and g.name not in heard), None)
+        if name is None:
+            return False
+        self.forget(name)
+        del self.groups[name]
+        return True
 
     # --- what follows ---------------------------------------------------------------------------------------------
 
@@ -182,6 +231,7 @@ class Audience:
         self._strike(now, group, group.table)
         members = tuple(member for member in group.table.members if self._usable(member.id))
         group.held = not members
+        group.closing = not members and any(self._is_leaving(member.id) for member in group.members)
         if not members:
             return False
         leaving = [member.id for member in group.table.members if self._is_leaving(member.id)]
@@ -211,9 +261,10 @@ class Audience:
     def tidy(self, now: float) -> None:
         """Forget receivers that were not heard for long and are in no table in force."""
         in_force = {id for group in self.groups.values() if group.table for id in group.table.everyone}
-        long_ago = now - 60 * self._timings.expiry
-        for id in [id for id, ear in self.ears.items() if ear.heard_at < long_ago and id not in in_force]:
-            del self.ears[id]
+        is_crowded = len(self.ears) >= limits.MEMBERS_MAX
+        long_ago = now - (2 if is_crowded else 60) * self._timings.expiry
+        for ear in [ear for id, ear in self.ears.items() if ear.heard_at < long_ago and id not in in_force]:
+            self._drop(ear)
 
     def has_stopped(self, now: float, loss: Loss, segments: Sequence[Segment]) -> bool:
         """Can a former owner no longer be at its lane? Its lease must be over, and it must not have taken the stream
@@ -296,7 +347,7 @@ class Audience:
             if now - heard_at <= self._timings.expiry or (ear is not None and (ear.struck or ear.gone)):
                 continue
             if ear is None:
-                ear = self.ears[receiver] = Ear(receiver, group.name, None)
+                ear = self.ears[receiver] = Ear(receiver, group.name, None)  # bounded: it is in the table in force
             ear.struck, ear.struck_at, ear.good_beats = True, now, 0
             ear.strikes += 1
 
@@ -317,3 +368,9 @@ class Audience:
             assert group.table is not None or not group.members
             assert not {member.id for member in group.members} & set(group.draining)
             assert len(group.known) <= TABLES_MAX
+        assert self._known_entries() <= limits.TABLE_ENTRIES_MAX
+        assert len(self.groups) <= limits.GROUPS_MAX
+        assert len(self.ears) <= 2 * limits.MEMBERS_MAX + sum(
+            len(group.table.everyone) for group in self.groups.values() if group.table is not None
+        )
+        assert all(self.ears[id].address == address for address, id in self._at.items())

@@ -19,7 +19,7 @@ from rvq.wire.fragments import Whole, read_fragment
 from rvq.wire.frames import DataHeader, FrameType, MissingParts, Nak
 from rvq.wire.train import Run, Train
 
-_DATA = int(FrameType.DATA)
+_DATA, _FRAGMENT = int(FrameType.DATA), int(FrameType.FRAGMENT)
 _new = tuple.__new__
 
 PARTS_QUIET_S = 0.01
@@ -75,8 +75,16 @@ class Holding:
         self.gaps = Gaps(random)
         self._stats = stats
         self._parts: dict[int, Parts] = {}
+        self._in_parts = 0
+        """Datagrams of large messages, whole ones and others."""
         self._within: set[int] = set()
         """The first sequences of frames inside of trains: they are here too."""
+
+    @property
+    def cost(self) -> int:
+        """What all of it takes of memory, about. A train is one datagram, and remembers where its frames begin."""
+        kept = len(self.frames) + len(self._within) // 8 + self._in_parts
+        return self.bytes + limits.DATAGRAM_COST_BYTES * kept
 
     @property
     def datagrams(self) -> int:
@@ -121,6 +129,7 @@ class Holding:
             return None
         parts.datagrams[fragment.part] = datagram
         parts.size += len(datagram)
+        self._in_parts += 1
         parts.ask_at, parts.asked = now + PARTS_QUIET_S, 0
         self.bytes += len(datagram)
         self._stats.repaired += self.gaps.filled(sequence, sequence)
@@ -139,6 +148,8 @@ class Holding:
         frame = self.frames.pop(first, None)
         if frame is not None:
             self.bytes -= frame.size
+            if frame.header.type == _FRAGMENT:
+                self._in_parts -= len(frame.datagrams)
             if frame.train is not None:
                 self._within.difference_update(frame.train.firsts)
 
@@ -157,7 +168,9 @@ class Holding:
         for first in [first for first, frame in self.frames.items() if frame.last <= done_to]:
             self.drop(first)
         for sequence in [sequence for sequence in self._parts if sequence <= done_to]:
-            self.bytes -= self._parts.pop(sequence).size
+            gone = self._parts.pop(sequence)
+            self.bytes -= gone.size
+            self._in_parts -= len(gone.datagrams)
 
     # --- what is missing ------------------------------------------------------------------------------------------
 
@@ -216,6 +229,8 @@ class Holding:
         self.gaps.check_invariants()
         sizes = [frame.size for frame in self.frames.values()] + [parts.size for parts in self._parts.values()]
         assert self.bytes == sum(sizes)
+        large = [frame.datagrams for frame in self.frames.values() if frame.header.type == _FRAGMENT]
+        assert self._in_parts == sum(map(len, large)) + sum(len(parts.datagrams) for parts in self._parts.values())
         assert all(len(parts.datagrams) < parts.total for parts in self._parts.values())
         assert not self._parts.keys() & self.frames.keys()
         trains = [frame.train for frame in self.frames.values() if frame.train is not None]

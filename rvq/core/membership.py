@@ -58,7 +58,11 @@ class Membership:
         self.peers: SortedDict[int, Peer] = SortedDict()
         self._timings = timings
         self._slots = weight
-        self._departed: dict[int, int] = {}
+        self._at: dict[Address, int] = {}
+        """Who speaks from where: one from each address, and each from one."""
+        self._silent_words = 0
+        """How many streams all peers together say that they do not hear."""
+        self._departed: dict[int, tuple[int, Address]] = {}
         self._counter_max = 0
         self._first_table_at = now + timings.first_table
         self._dirty_since = math.inf
@@ -87,25 +91,46 @@ class Membership:
     def hear(self, now: float, frame: Alive, source: Address) -> bool:
         """A heartbeat. True if it is news: of someone alive, and newer than the last one."""
         peer = self.peers.get(frame.source)
-        last = peer.counter if peer else self._departed.get(frame.source, 0)
-        if frame.counter <= last or frame.source == self.me or (peer is None and not self._has_room(frame.weight)):
+        last, address = (peer.counter, peer.address) if peer else self._departed.get(frame.source, (0, source))
+        if frame.counter <= last or frame.source == self.me or address != source:
+            return False
+        if peer is None and not (self._has_room(frame.weight) and source not in self._at):
             return False
         self.learn_counter(frame.version.counter)
         if peer is None:
             peer = Peer(frame.source, source, 0, 0, NO_VERSION, False, 0, 0.0, {})
             self.peers[frame.source] = peer
+            self._at[source] = frame.source
             self._departed.pop(frame.source, None)
         before = (peer.weight, peer.leaving, peer.version)
         if self._fits(frame.weight - peer.weight):
             self._slots += frame.weight - peer.weight
             peer.weight = frame.weight
-        peer.address, peer.counter = source, frame.counter
+        peer.counter = frame.counter
         peer.version, peer.leaving, peer.load = frame.version, frame.leaving, frame.load
-        peer.heard = {heard.stream: heard for heard in frame.heard}
+        self._note_silent(peer, frame)
         peer.expires_at = now + self._timings.expiry
         if before != (peer.weight, peer.leaving, peer.version):
             self._note_change(now)
         return True
+
+    def _note_silent(self, peer: Peer, frame: Alive) -> None:
+        """What it hears is not worth keeping: a thousand peers may each hear a thousand senders."""
+        self._silent_words -= len(peer.heard)
+        heard = {heard.stream: heard for heard in frame.heard if heard.silent}
+        peer.heard = heard if self._silent_words + len(heard) <= limits.SILENT_WORDS_MAX else {}
+        self._silent_words += len(peer.heard)
+
+    def is_from(self, receiver: int, source: Address) -> bool:
+        """Is it one of my group that speaks from there?"""
+        peer = self.peers.get(receiver)
+        return peer is not None and peer.address == source
+
+    def is_elsewhere(self, receiver: int, source: Address) -> bool:
+        """Is it known to speak from another place?"""
+        peer = self.peers.get(receiver)
+        _, address = (0, peer.address) if peer is not None else self._departed.get(receiver, (0, source))
+        return address != source
 
     def _has_room(self, weight: int) -> bool:
         """One more would still fit a table that everyone can read."""
@@ -115,11 +140,17 @@ class Membership:
         """So many more, or fewer if below 0."""
         return slots <= 0 or self._slots + slots <= limits.SLOTS_MAX
 
-    def goodbye(self, now: float, receiver: int) -> None:
-        """A receiver left for good."""
+    def goodbye(self, now: float, receiver: int, source: Address) -> bool:
+        """A receiver left for good. False if it is somebody else who says so."""
+        peer = self.peers.get(receiver)
+        if peer is not None and peer.address != source:
+            return False
+        if peer is None and (receiver in self._departed or len(self._departed) >= limits.REMEMBERED_MAX):
+            return False  # it was gone already; and who was never here must not push out those who were
         self._drop(receiver)
-        self._remember(receiver, NEVER)
+        self._remember(receiver, NEVER, source)
         self._note_change(now)
+        return True
 
     def offer(self, now: float, table: Table) -> bool:
         """A table was heard. True if it is newer than mine and has me: then it is mine now."""
@@ -195,16 +226,18 @@ class Membership:
     def _bury(self, now: float) -> None:
         for peer in [peer for peer in self.peers.values() if peer.expires_at <= now]:
             self._drop(peer.id)
-            self._remember(peer.id, peer.counter)
+            self._remember(peer.id, peer.counter, peer.address)
             self._note_change(now)
 
     def _drop(self, receiver: int) -> None:
         peer = self.peers.pop(receiver, None)
         if peer is not None:
             self._slots -= peer.weight
+            self._silent_words -= len(peer.heard)
+            del self._at[peer.address]
 
-    def _remember(self, receiver: int, counter: int) -> None:
-        self._departed[receiver] = counter
+    def _remember(self, receiver: int, counter: int, address: Address) -> None:
+        self._departed[receiver] = (counter, address)
         if len(self._departed) > limits.REMEMBERED_MAX:
             del self._departed[next(iter(self._departed))]
 
@@ -282,4 +315,7 @@ class Membership:
         assert self.table is None or self.table.version.counter <= self._counter_max
         assert self.table is None or not ({m.id for m in self.table.members} & set(self.table.draining))
         assert len(self._departed) <= limits.REMEMBERED_MAX
+        assert len(self.peers) < limits.MEMBERS_MAX
+        assert {peer.address: peer.id for peer in self.peers.values()} == self._at
+        assert self._silent_words == sum(len(peer.heard) for peer in self.peers.values()) <= limits.SILENT_WORDS_MAX
         assert self._timings.settle <= self._pause <= max(PAUSE_S_MAX, self._timings.settle)

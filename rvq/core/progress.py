@@ -5,7 +5,7 @@ Facts are only ever added, from whomever they come.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from rvq.core.runs import DoneRuns
 from rvq.core.shards import ShardMap
@@ -21,10 +21,19 @@ ShardOf = Callable[[int], int]
 class SegmentDone:
     """One segment's lanes. `floor` is the least of theirs; those of unkeyed lanes pass over what is not their own."""
 
-    __slots__ = ("at", "end", "floor", "floors", "keyed", "lanes", "shard_map", "stamp")
+    __slots__ = ("at", "end", "everyone", "floor", "floors", "keyed", "lanes", "shard_map", "stamp")
 
-    def __init__(self, stamp: int, at: int, keyed: bool, members: tuple[Member, ...], shard_map: ShardMap = ()) -> None:
+    def __init__(
+        self,
+        stamp: int,
+        at: int,
+        keyed: bool,
+        members: tuple[Member, ...],
+        shard_map: ShardMap = (),
+        draining: Iterable[int] = (),
+    ) -> None:
         self.stamp = stamp
+        self.everyone = frozenset(member.id for member in members).union(draining)
         self.at = at
         self.end: int | None = None
         self.keyed = keyed
@@ -97,12 +106,24 @@ class GroupDone:
         """The stamp of the oldest segment that is not done."""
         return self._segments[0].stamp
 
-    def switch(self, stamp: int, at: int, keyed: bool, members: tuple[Member, ...], shard_map: ShardMap = ()) -> None:
+    def switch(
+        self,
+        stamp: int,
+        at: int,
+        keyed: bool,
+        members: tuple[Member, ...],
+        shard_map: ShardMap = (),
+        draining: Iterable[int] = (),
+    ) -> None:
         """A new segment begins; the one before ends."""
         if self._segments:
             self._segments[-1].end = at - 1
-        self._segments.append(SegmentDone(stamp, at, keyed, members, shard_map))
+        self._segments.append(SegmentDone(stamp, at, keyed, members, shard_map, draining))
         self._close()
+
+    def had(self, receiver: int) -> bool:
+        """Can it have had a lane of what is open?"""
+        return any(receiver in segment.everyone for segment in reversed(self._segments))
 
     def merge(self, lane: LaneProgress, last: int) -> bool:
         """A report, of what was sent up to `last`. True if `done_to` moved."""

@@ -12,6 +12,8 @@ from random import Random
 
 from rvq import limits
 from rvq.core.about import NOWHERE, Home, Introducing
+from rvq.core.belief import check_counters
+from rvq.core.doors import Doors
 from rvq.core.end import PROMPT_S, End
 from rvq.core.lanes import Piece
 from rvq.core.lease import Beats
@@ -26,7 +28,7 @@ from rvq.errors import BusError, WireError
 from rvq.message import Message, Settler
 from rvq.names import check_group, check_label
 from rvq.timings import Timings
-from rvq.wire.codec import decode_control, encode_control, peek, read_data_header
+from rvq.wire.codec import decode_control, encode_control, peek, read_data_header, speaker_of
 from rvq.wire.frames import (
     NO_VERSION,
     About,
@@ -62,6 +64,12 @@ _DATA_MAX = bytes([FrameType.TAIL])
 """Compared with the type byte of a datagram: data frames are up to this. Hot, so without reading the header twice."""
 
 
+_STAMP = int(FrameType.STAMP)
+_OF_SENDERS = frozenset({FrameType.SENDER_ALIVE, _STAMP, FrameType.PROGRESS, FrameType.SENDER_GOODBYE})
+_ASKED_BY_PEERS = frozenset({FrameType.NAK, FrameType.ASK_STAMPS})
+_UNHEARD = frozenset({FrameType.REPORT, FrameType.ASK_PROGRESS, FrameType.ORDER_DONE, FrameType.ABOUT})
+
+
 def _has_no_urgent(stream: Stream) -> bool:
     return not stream.work.has_urgent
 
@@ -70,6 +78,8 @@ class ReceiverMachine(End):
     """One receiver of one label in one group."""
 
     is_recorder = False
+    unheard: frozenset[int] = _UNHEARD | {FrameType.HAND_OVER, FrameType.HANDLED}
+    """Frames that are nothing to a receiver: it does not even read them."""
     work_kind: type[Work] = Work
 
     def __init__(
@@ -106,10 +116,13 @@ class ReceiverMachine(End):
         self._hands_over = hand_over
         self.wall = Wall(wall_offset)
         self._beats = Beats()
+        self._doors = Doors(random, now)
         self._home, self._started_at = home, self.wall.read(now)
         self._introducing = Introducing()
         self._lag = 0.0
         """The longest that a message waited to be handed out, since that was told last."""
+        self._streams_at: dict[Address, int] = {}
+        """Who speaks from where: one from each address."""
         self._ended_streams: dict[int, bool] = {}
         """Streams that are no longer followed: True if they said goodbye, False if they were forgotten."""
         self._told = 0
@@ -378,11 +391,24 @@ class ReceiverMachine(End):
         self._notice_nap(now)
         try:
             if datagram[4:5] <= _DATA_MAX:
-                self._on_data(now, read_data_header(datagram), datagram)
-            elif peek(datagram)[1] == self._tag:
-                self._on_control_datagram(now, datagram, source)
+                self._on_data(now, read_data_header(datagram), datagram, source)
+            else:
+                kind, tag = peek(datagram)
+                if tag != self._tag or kind in self.unheard:
+                    return
+                if self._is_true(kind, speaker_of(datagram), source) and self._doors.admits(now, source, len(datagram)):
+                    self._on_control_datagram(now, datagram, source)
+                else:
+                    self.stats.refused += 1
         except WireError:
             self._refuse(datagram, source)
+
+    def _is_true(self, kind: int, speaker: int, source: Address) -> bool:
+        """Looked at before anything is read: does he speak from there in whose name it is?"""
+        if kind in _OF_SENDERS:
+            stream = self.streams.get(speaker)
+            return stream is None or stream.address == source or (kind == _STAMP and stream.asked_others)
+        return kind not in _ASKED_BY_PEERS or self.membership.is_from(speaker, source)
 
     def _receive_train(self, now: float, datagram: bytes, source: Address, size: int) -> None:
         """As a whole if that can be; else frame by frame."""
@@ -392,25 +418,43 @@ class ReceiverMachine(End):
         except WireError:
             train = None
         stream = self.streams.get(train.header.stream) if train is not None else None
-        if train is not None and stream is not None and train.header.label_tag == self._tag:
-            self._held += len(datagram)
+        if (
+            train is not None
+            and stream is not None
+            and stream.address == source
+            and train.header.label_tag == self._tag
+        ):
+            self._held += len(datagram) + limits.DATAGRAM_COST_BYTES
             if self._held > limits.RECEIVED_BYTES and not self._has_room(now):
                 return  # it is asked for again when there is room
             if stream.on_train(now, train):
                 self._after_data(now, stream)
                 return
-            self._held -= len(datagram)
+            self._held -= len(datagram) + limits.DATAGRAM_COST_BYTES
         for frame in split(datagram, size):
             self.receive(now, frame, source)
 
-    def _on_data(self, now: float, header: DataHeader, datagram: bytes) -> None:
+    def _on_data(self, now: float, header: DataHeader, datagram: bytes, source: Address) -> None:
         stream = self.streams.get(header.stream)
         if stream is not None and header.label_tag == self._tag:
-            self._held += len(datagram)
+            if stream.address != source:
+                self._on_others_data(now, stream, header, datagram, source)
+                return
+            self._held += len(datagram) + limits.DATAGRAM_COST_BYTES
             if header.count and self._held > limits.RECEIVED_BYTES and not self._has_room(now):
                 return  # it is asked for again when there is room
             stream.on_data(now, header, datagram)
             self._after_data(now, stream)
+
+    def _on_others_data(self, now: float, stream: Stream, header: DataHeader, datagram: bytes, source: Address) -> None:
+        """Not the sender says that it said so. Believed of a receiver that was asked, of what is missing, and of
+        nothing beside it."""
+        if not stream.asked_others or not self._doors.knows(source) or self._held > limits.RECEIVED_BYTES:
+            self.stats.refused += 1
+            return
+        self._held += len(datagram) + limits.DATAGRAM_COST_BYTES
+        stream.on_others_data(now, header, datagram)
+        self._after_data(now, stream)
 
     def _after_data(self, now: float, stream: Stream) -> None:
         if stream.report_at <= now:
@@ -423,6 +467,7 @@ class ReceiverMachine(End):
         self._on_control(now, decode_control(datagram), source)
 
     def _on_control(self, now: float, frame: Control, source: Address) -> None:
+        check_counters(frame, self.wall.read(now))
         match frame:
             case SenderAlive() if frame.label == self.label:
                 self._on_sender_alive(now, frame, source)
@@ -432,38 +477,59 @@ class ReceiverMachine(End):
                 if frame.group == self.group:
                     self._on_alive(now, frame, source)
             case Stamp() if frame.source in self.streams:
-                for entry in frame.groups:
-                    if entry.group == self.group:
-                        self.membership.learn_counter(entry.version.counter)
-                self.streams[frame.source].on_stamp(now, frame)
-                self._at_latest(self.streams[frame.source].next_deadline())
-            case Progress() if frame.source in self.streams:
+                self._on_stamp(now, self.streams[frame.source], frame, source)
+            case Progress() if self._is_from(frame.source, source):
                 self.streams[frame.source].on_progress(now, frame)
                 self._at_latest(self.streams[frame.source].next_deadline())
             case TableFrame() if (frame.label, frame.group) == (self.label, self.group):
-                self._on_table(now, frame)
-            case SenderGoodbye():
+                self._on_table(now, frame, source)
+            case SenderGoodbye() if self._is_from(frame.source, source):
                 self._end_stream(frame.source, goodbye=True)
             case Goodbye() if frame.label == self.label:
-                self.recorders.forget(frame.source)
+                self.recorders.forget(frame.source, source)
                 self._tell_recorders(len(self.recorders) > 0)
-                if frame.group == self.group:
-                    self.membership.goodbye(now, frame.source)
+                if frame.group == self.group and self.membership.goodbye(now, frame.source, source):
                     self._at_latest(self.membership.next_deadline())
             case Order() if (frame.label, frame.group) == (self.label, self.group) and frame.to in (0, self.id):
                 self._on_order(now, frame, source)
             case AskTable() if frame.group == self.group and self.membership.table is not None:
-                self._say(source, self._table_frame(self.membership.table))
-            case Nak() if frame.stream in self.streams and frame.source != self.id:
-                self._answer(self.streams[frame.stream], frame, source)
-            case AskStamps() if frame.stream in self.streams and frame.source != self.id:
+                self._say_in_answer(now, source, self._table_frame(self.membership.table))
+            case Nak() if frame.stream in self.streams and self.membership.is_from(frame.source, source):
+                self._answer(now, self.streams[frame.stream], frame, source)
+            case AskStamps() if frame.stream in self.streams and self.membership.is_from(frame.source, source):
                 for stamp in self.streams[frame.stream].log.between(frame.first, frame.last):
-                    self._say(source, stamp)
+                    self._say_in_answer(now, source, stamp)
+
+    def _is_from(self, sender: int, source: Address) -> bool:
+        """Is it a sender that I follow, and speaks it from there?"""
+        stream = self.streams.get(sender)
+        return stream is not None and stream.address == source
+
+    def _say_in_answer(self, now: float, source: Address, frame: Control) -> None:
+        """As much as one may ask for."""
+        datagram = encode_control(frame, self._tag)
+        if self._doors.may_send(now, source, len(datagram)):
+            self._out.append((source, datagram))
+
+    def _on_stamp(self, now: float, stream: Stream, stamp: Stamp, source: Address) -> None:
+        """From the sender; or, while it is silent, from a receiver that was asked."""
+        if stream.address != source and not (stream.asked_others and self._doors.knows(source)):
+            self.stats.refused += 1
+            return
+        for entry in stamp.groups:
+            if entry.group == self.group:
+                self.membership.learn_counter(entry.version.counter)
+        stream.on_stamp(now, stamp, self._stamp_slots() - stream.log.slots)
+        self._at_latest(stream.next_deadline())
+
+    def _stamp_slots(self) -> int:
+        """In the open stamps of all streams."""
+        return sum(stream.log.slots for stream in self.streams.values())
 
     def _on_sender_alive(self, now: float, frame: SenderAlive, source: Address) -> None:
         stream = self.streams.get(frame.source)
         if stream is None:
-            if self._ended_streams.get(frame.source) or len(self.streams) >= limits.STREAMS_MAX:
+            if self._ended_streams.get(frame.source) or not self._may_follow(now, source):
                 return
             stream = self._follow(now, frame.source, source)
             self._beat_soon(now, spread=True)
@@ -472,10 +538,18 @@ class ReceiverMachine(End):
         for state in frame.groups:
             if state.group == self.group:
                 self.membership.learn_counter(state.version.counter)
-        stream.on_alive(now, frame, source)
+        stream.on_alive(now, frame)
         self._at_latest(stream.next_deadline())
 
+    def _may_follow(self, now: float, source: Address) -> bool:
+        """Is there room, and nobody else who speaks from there?"""
+        if len(self.streams) >= limits.STREAMS_MAX:
+            return False
+        other = self.streams.get(self._streams_at.get(source, 0))
+        return other is None or now - other.heard_at > self._timings.expiry
+
     def _follow(self, now: float, id: int, address: Address) -> Stream:
+        self._streams_at[address] = id
         stream = self.streams[id] = Stream(
             id,
             label=self.label,
@@ -506,6 +580,8 @@ class ReceiverMachine(End):
         stream = self.streams.pop(id, None)
         if stream is not None:
             stream.end()
+            if self._streams_at.get(stream.address) == id:
+                del self._streams_at[stream.address]
             self._ended_streams[id] = goodbye
             while len(self._ended_streams) > limits.REMEMBERED_MAX:
                 del self._ended_streams[next(iter(self._ended_streams))]
@@ -589,17 +665,20 @@ class ReceiverMachine(End):
         handled = encode_control(Handled(self.id, self.label, self.group, stream, self._told, runs), self._tag)
         self._out += [(address, handled) for address in self.recorders.addresses]
 
-    def _on_table(self, now: float, frame: TableFrame) -> None:
+    def _on_table(self, now: float, frame: TableFrame, source: Address) -> None:
+        if self.membership.is_elsewhere(frame.source, source):
+            self.stats.refused += 1
+            return
         if self.membership.offer(now, Table(frame.version, frame.members, frame.draining, frame.shard_map)):
             self._beat_soon(now)
         self._at_latest(self.membership.next_write())
 
-    def _answer(self, stream: Stream, nak: Nak, source: Address) -> None:
+    def _answer(self, now: float, stream: Stream, nak: Nak, source: Address) -> None:
         """Another receiver lacks frames of a stream whose sender is silent."""
         budget = limits.REPAIR_BYTES_MAX // 4
         for datagram in stream.holding.answer(nak):
             budget -= len(datagram)
-            if budget < 0:
+            if budget < 0 or not self._doors.may_send(now, source, len(datagram)):
                 return
             self._out.append((source, datagram))
 
@@ -620,7 +699,7 @@ class ReceiverMachine(End):
     def _share_window(self) -> None:
         """What was asked for as socket buffer, of which Linux grants twice as much, is shared by all streams."""
         count = max(1, len(self.streams))
-        self._held = sum(stream.holding.bytes for stream in self.streams.values())
+        self._held = sum(stream.cost for stream in self.streams.values())
         room = max(0, limits.RECEIVED_BYTES - self._held)
         for stream in self.streams.values():
             stream.intake.window = min(self._receive_bytes, room) // count
@@ -688,6 +767,7 @@ class ReceiverMachine(End):
                 stream.consider_handing_over(now, self.membership.peers)
         self._beaten_at = now
         self._beat_at = now + self._timings.heartbeat
+        self._know_whom_i_work_with(now)
         streams = self.streams.values()
         self._say(
             Route.CONTROL,
@@ -710,6 +790,15 @@ class ReceiverMachine(End):
         for stream in streams:
             stream.reported(now)
         self._introduce(now)
+
+    def _know_whom_i_work_with(self, now: float) -> None:
+        """Those in my table, the senders that count on me, and recorders: strangers must not take their place."""
+        table, peers = self.membership.table, self.membership.peers
+        members = table.everyone if table is not None else ()
+        senders = [stream.address for stream in self.streams.values() if stream.counts_on_me]
+        self._doors.know(
+            now, [*(peers[id].address for id in members if id in peers), *senders, *self.recorders.addresses]
+        )
 
     def _introduce(self, now: float) -> None:
         """Who I am, to those who look on."""
@@ -765,3 +854,6 @@ class ReceiverMachine(End):
             stream.check_invariants()
         assert len(self.streams) <= limits.STREAMS_MAX
         assert len(self._ended_streams) <= limits.REMEMBERED_MAX
+        assert all(self.streams[id].address == address for address, id in self._streams_at.items())
+        assert self._stamp_slots() <= limits.STAMP_SLOTS_MAX + limits.STAMP_SLOTS_EACH * limits.STREAMS_MAX
+        assert len(self._doors) <= limits.MEMBERS_MAX * 2 + limits.STREAMS_MAX + limits.RECORDERS_MAX

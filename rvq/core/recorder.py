@@ -16,7 +16,7 @@ from rvq.core.receiver import ReceiverMachine
 from rvq.core.taken import RecorderWork, Taken
 from rvq.timings import Timings
 from rvq.wire.codec import decode_control
-from rvq.wire.frames import Alive
+from rvq.wire.frames import Alive, FrameType
 
 JOURNAL = "journal"
 """The group of those who record, unless told otherwise. Another group is another copy."""
@@ -26,6 +26,7 @@ class RecorderMachine(ReceiverMachine):
     """One recorder of one label. It has no messages, so what a receiver does with messages it is never asked."""
 
     is_recorder = True
+    unheard: frozenset[int] = frozenset({FrameType.ORDER_DONE, FrameType.ABOUT})
     work_kind = RecorderWork
 
     def __init__(

@@ -17,12 +17,17 @@ class Recorders:
 
     def hear(self, now: float, id: int, address: Address) -> None:
         """One said that it is there. If there are too many, it has to wait until one is silent."""
-        if id in self._known or len(self._known) < RECORDERS_MAX:
-            self._known[id] = (address, now + self._expiry)
+        if id in self._known:
+            if self._known[id][0] != address:
+                return  # somebody else in its name
+        elif len(self._known) >= RECORDERS_MAX or address in self.addresses:
+            return
+        self._known[id] = (address, now + self._expiry)
 
-    def forget(self, id: int) -> None:
+    def forget(self, id: int, address: Address) -> None:
         """It said goodbye."""
-        self._known.pop(id, None)
+        if id in self._known and self._known[id][0] == address:
+            del self._known[id]
 
     def expire(self, now: float) -> None:
         """Whoever was silent for too long is gone."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import islice
 from random import Random
 from typing import Any
@@ -16,6 +16,8 @@ from rvq import limits
 from rvq.core.about import NOWHERE, Home, Introducing
 from rvq.core.audience import Audience, Ear, Group
 from rvq.core.backlog import Backlog
+from rvq.core.belief import check_counters
+from rvq.core.doors import Doors
 from rvq.core.end import PROMPT_S, End
 from rvq.core.flow import Flow
 from rvq.core.gates import Gates, bits_to_numbers
@@ -30,7 +32,7 @@ from rvq.errors import Closed, WireError
 from rvq.names import check_label
 from rvq.timings import Timings
 from rvq.wire.batch import BATCH_OVERHEAD, Stamped, encode_batch, encode_even_batches, encode_tail
-from rvq.wire.codec import decode_control, peek, read_data_header
+from rvq.wire.codec import decode_control, encode_control, peek, read_data_header, speaker_of
 from rvq.wire.fragments import encode_fragments
 from rvq.wire.frames import (
     NO_VERSION,
@@ -72,10 +74,16 @@ BEHIND_BYTES = 256 * limits.KIB
 """Messages that wait for their frame while frames wait for receivers: enough for the next few frames."""
 RELEASE_S = 0.05
 """Pause between looks for frames that are done behind one that is not."""
+REPAIR_FRAMES_MAX = 4096
+"""Frames that are looked at for one NAK: more than it may be answered with, but for those that are on their way."""
 PROGRESS_FRAMES_MAX = 8
 """Frames in answer to one question for progress. What is left out is asked for again."""
 TABLE_ASK_S = 0.05
 """Pause between questions for a table that is not known."""
+
+
+_OF_THOSE_HEARD = frozenset({FrameType.REPORT, FrameType.ASK_PROGRESS, FrameType.HAND_OVER})
+"""Nobody says these in another's name, nor before it was heard: so they are not even read."""
 
 
 def _frames_of(answers: Iterable[LaneAnswer]) -> list[list[LaneAnswer]]:
@@ -128,6 +136,8 @@ class SenderMachine(End):
         """The groups that it sends to; None for all. It does not hear the others."""
         self._held_since: dict[str, float] = {}
         """Groups of which nobody is left, and since when."""
+        self._said_held: set[str] = set()
+        """Those of them of which it was said that messages are held."""
         self._home, self._started_at = home, self.wall.read(now)
         self._introducing = Introducing()
         self._gates: dict[str, Gates] = {}
@@ -136,6 +146,7 @@ class SenderMachine(End):
         self._tried: dict[str, dict[int, Tried]] = {}
         self._release_at = -math.inf
         self._audience = Audience(timings)
+        self._doors = Doors(random, now)
         self._stamper = Stamper(id, label)
         self._done: dict[str, GroupDone] = {}
         self._flow = Flow(timings)
@@ -229,6 +240,10 @@ class SenderMachine(End):
             (done.undone(self.last, self._shard_of) for done in self._done.values()), default=self.last - self._done_to
         )
         return len(self._backlog) + sent
+
+    def undone_in(self, group: str) -> int:
+        """Messages that one group has not done."""
+        return len(self._backlog) + self._done[group].undone(self.last, self._shard_of)
 
     def is_done(self, group: str, sequence: int) -> bool:
         done = self._done.get(group)
@@ -324,7 +339,15 @@ class SenderMachine(End):
             self._at_latest(self._tail_at)
 
     def _is_held(self) -> bool:
-        return not self._done or any(self._audience.groups[name].held for name in self._done)
+        """May nothing be put into frames? What is sent while one group of several has nobody left is in the hands of
+        those who were its last, and passes to whoever comes, as everything that they had not done."""
+        held = True
+        for name in self._done:
+            group = self._audience.groups[name]
+            if group.closing:
+                return True
+            held = held and group.held
+        return held
 
     def _is_gathering(self, now: float) -> bool:
         """Before the first frame: groups that are there already must not miss it because another answered sooner."""
@@ -416,11 +439,17 @@ class SenderMachine(End):
             kind, tag = peek(datagram)
             if kind < FrameType.ALIVE or tag != self._tag:
                 return
-            self._on_control(now, decode_control(datagram), source)
+            is_true = kind not in _OF_THOSE_HEARD or self._audience.is_from(speaker_of(datagram), source)
+            if is_true and self._doors.admits(now, source, len(datagram)):
+                self._on_control(now, decode_control(datagram), source)
+            else:
+                self.stats.refused += 1
         except WireError:
             self._refuse(datagram, source)
 
     def _on_control(self, now: float, frame: Control, source: Address) -> None:
+        check_counters(frame, self.wall.read(now))
+        is_false = self._audience.is_elsewhere(frame.source, source)
         match frame:
             case Report():
                 self._on_report(now, frame.source, frame.report)
@@ -429,17 +458,17 @@ class SenderMachine(End):
             case Nak() if frame.stream == self.id:
                 self._on_nak(now, frame, source)
             case AskStamps() if frame.stream == self.id:
-                self._on_ask_stamps(frame, source)
+                self._on_ask_stamps(now, frame, source)
             case AskProgress() if frame.stream == self.id:
                 self._on_ask_progress(now, frame, source)
             case HandOver() if frame.stream == self.id:
                 self._on_hand_over(now, frame)
-            case TableFrame() if frame.label == self.label and self._is_for(frame.group):
+            case TableFrame() if frame.label == self.label and self._is_for(frame.group) and not is_false:
                 table = Table(frame.version, frame.members, frame.draining, frame.shard_map)
-                self._audience.offer(frame.group, table)
+                self._audience.offer(now, frame.group, table)
                 self._settle(now, frame.group)
             case Goodbye() if frame.label == self.label:
-                if self._audience.goodbye(frame.source):
+                if self._audience.goodbye(frame.source, source):
                     self._settle(now, frame.group)
 
     def _is_for(self, group: str) -> bool:
@@ -480,8 +509,11 @@ class SenderMachine(End):
         ear = self._audience.ears.get(receiver)
         if report.stream != self.id or ear is None or ear.group not in self._done:
             return
-        self._flow.report(now, receiver, report.taken, report.window)
+        # Nobody can have taken what was not sent.
+        self._flow.report(now, receiver, min(report.taken, self._sent_position), report.window)
         done = self._done[ear.group]
+        if not done.had(receiver):
+            return  # it never had a lane of what is open, so it has done nothing of it
         moved = [done.merge(lane, self.last) for lane in report.lanes]
         if any(moved):
             self._advance(now)
@@ -570,19 +602,19 @@ class SenderMachine(End):
             if any(walked):
                 self._advance(now)
 
+    def _wanted(self, nak: Nak) -> Iterator[tuple[SentFrame, Sequence[bytes]]]:
+        """What a NAK asks for, as far as it is kept: worked out as far as it is looked at."""
+        for first, last in zip(nak.runs[::2], nak.runs[1::2], strict=True):
+            for frame in self._frames.overlapping(first, last):
+                if frame.datagrams:
+                    yield frame, frame.datagrams
+        for sequence, parts in nak.fragments:
+            for frame in self._frames.overlapping(sequence, sequence):
+                yield frame, [frame.datagrams[part] for part in parts if part < len(frame.datagrams)]
+
     def _on_nak(self, now: float, nak: Nak, source: Address) -> None:
         budget = min(limits.REPAIR_BYTES_MAX, max(self._flow.window_of(nak.source) // 2, limits.DATAGRAM_BYTES_MAX))
-        wanted = [
-            (frame, frame.datagrams)
-            for first, last in zip(nak.runs[::2], nak.runs[1::2], strict=True)
-            for frame in self._frames.overlapping(first, last)
-        ]
-        wanted += [
-            (frame, [frame.datagrams[part] for part in parts if part < len(frame.datagrams)])
-            for sequence, parts in nak.fragments
-            for frame in self._frames.overlapping(sequence, sequence)
-        ]
-        for frame, datagrams in wanted:
+        for frame, datagrams in islice(self._wanted(nak), REPAIR_FRAMES_MAX):
             asked = self._frames.asked(frame)
             if now - asked.multicast_at < MANY_ASK_S:
                 continue  # it is on its way to everyone
@@ -593,20 +625,23 @@ class SenderMachine(End):
             asked.by, asked.at = nak.source, now
             for datagram in datagrams:
                 budget -= len(datagram)
-                if budget < 0:
+                if budget < 0 or not self._doors.may_send(now, source, len(datagram)):
                     return
                 self.stats.repaired += 1
                 self._out.append((target, datagram))
 
-    def _on_ask_stamps(self, ask: AskStamps, source: Address) -> None:
+    def _on_ask_stamps(self, now: float, ask: AskStamps, source: Address) -> None:
         wanted = range(max(ask.first, self._stamper.oldest), min(ask.last, self._stamper.newest) + 1)
         for number in wanted[:ANSWER_MAX]:
-            self._say(source, self._stamper.open[number])
+            datagram = encode_control(self._stamper.open[number], self._tag)
+            if not self._doors.may_send(now, source, len(datagram)):
+                return
+            self._out.append((source, datagram))
 
     def _on_ask_progress(self, now: float, ask: AskProgress, source: Address) -> None:
         """An heir starts on the answer, so a lane is left out until its former owners must have stopped."""
         done = self._done.get(ask.group)
-        if done is None:
+        if done is None or not done.had(ask.source):
             return
         segments = segments_of(self._stamper.open.values(), ask.group)
         owners: dict[int, list[list[Part]]] = {}
@@ -680,16 +715,18 @@ class SenderMachine(End):
         if name not in audience.groups:
             return
         group = audience.groups[name]
-        was_held, before = group.held, group.everyone
+        was_held, was_closing, before = group.held, group.closing, group.everyone
         if audience.settle(now, name):
             self._switch(now, group, before)
-        if was_held != group.held:
-            self._tell_hold(group)
+        if (was_held, was_closing) != (group.held, group.closing):
+            self._admit_to_flow(now)
             self._beat_soon(now)
+        self._tell_hold(group, was_held)
         if not group.held:
             self._held_since.pop(name, None)
             self._pump(now)
         elif name in self._done:
+            self._pump(now)
             over = now >= self._held_since.setdefault(name, now) + self._hold
             if over and not self._audience.somebody_is_there(now, name):
                 self._give_up(now, name)
@@ -701,6 +738,7 @@ class SenderMachine(End):
         self.stats.lost += undone
         for known in (self._done, self._gates, self._reached, self._tried, self._held_since):
             known.pop(name, None)
+        self._said_held.discard(name)
         self._audience.forget(name)
         if not self._done:
             # As if nobody had ever listened: what has no owner any more is let go, and the next group starts anew.
@@ -731,8 +769,15 @@ class SenderMachine(End):
         self.events.append(f"stamp {stamp.number} from {stamp.at}: {group.name} [{names}]")
 
     def _admit_to_flow(self, now: float) -> None:
-        in_force = frozenset().union(*(group.everyone for group in self._audience.groups.values()))
+        there = [group for group in self._audience.groups.values() if group.closing or not group.held]
+        in_force: frozenset[int] = frozenset().union(*(group.everyone for group in there))
         self._flow.admit(now, in_force, self._sent_position)
+        self._know_whom_i_work_with(now, in_force)
+
+    def _know_whom_i_work_with(self, now: float, in_force: Iterable[int]) -> None:
+        """Strangers must not take their place."""
+        ears = (self._audience.ears.get(receiver) for receiver in in_force)
+        self._doors.know(now, [ear.address for ear in ears if ear is not None and ear.address is not None])
 
     def _switch_to_keys(self, now: float) -> None:
         stamp = self._stamper.switch_to_keys(self.last + 1, self._audience.take_keys())
@@ -747,7 +792,7 @@ class SenderMachine(End):
         if stamp.keyed and name not in self._gates:
             self._gates[name] = Gates(stamp.at - 1)
         entry = self._stamper.groups[name]
-        done.switch(stamp.number, stamp.at, stamp.keyed, entry.members, entry.shard_map)
+        done.switch(stamp.number, stamp.at, stamp.keyed, entry.members, entry.shard_map, entry.draining)
 
     def _announce(self, now: float, stamp: Stamp) -> None:
         """Ahead of the frames that it is for, on the same way."""
@@ -755,10 +800,19 @@ class SenderMachine(End):
         self._say(Route.DATA, stamp)
         self._beat_soon(now)
 
-    def _tell_hold(self, group: Group) -> None:
-        if group.name in self._done:
-            text = "nobody is left: holding messages" if group.held else "somebody is there again"
-            self.events.append(f"group {group.name}: {text}")
+    def _tell_hold(self, group: Group, was_held: bool) -> None:
+        """That nobody is left; and as soon as there is anything to hold, that it is held."""
+        name = group.name
+        if name not in self._done:
+            return
+        if group.held and not was_held:
+            self.events.append(f"group {name}: nobody is left")
+        if group.held and name not in self._said_held and self.undone_in(name):
+            self._said_held.add(name)
+            self.events.append(f"group {name}: holding messages until somebody is there")
+        if was_held and not group.held:
+            self._said_held.discard(name)
+            self.events.append(f"group {name}: somebody is there")
 
     # --- time -----------------------------------------------------------------------------------------------------
 
@@ -802,6 +856,7 @@ class SenderMachine(End):
         self._beaten_at = now
         self._beat_at = now + self._timings.heartbeat
         counter = self._beats.beat(now)
+        self._know_whom_i_work_with(now, {id for group in self._audience.groups.values() for id in group.everyone})
         echoes = self._echoes()
         groups = tuple(self._group_state(name) for name in self._done)
         for start in range(0, max(1, len(echoes)), ECHOES_PER_FRAME):

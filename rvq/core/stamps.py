@@ -94,6 +94,8 @@ class StampLog:
 
     def __init__(self, group: str) -> None:
         self.group = group
+        self.slots = 0
+        """In all stamps that are kept, of all groups: what they take of memory."""
         self.oldest = 1
         self.announced = 0
         """The newest stamp that anything was heard of."""
@@ -112,18 +114,25 @@ class StampLog:
             return False
         self.oldest = oldest
         for number in [number for number in self._stamps if number < oldest]:
-            del self._stamps[number]
+            self.slots -= _slots_in(self._stamps.pop(number))
         return self._derive()
 
-    def learn(self, now: float, stamp: Stamp) -> bool:
-        """A stamp was heard. True if more of the unbroken run is known now."""
+    def learn(self, now: float, stamp: Stamp, others: int = 0) -> bool:
+        """A stamp was heard. True if more of the unbroken run is known now. others: slots in other streams' stamps."""
         self.announced = max(self.announced, stamp.number)
-        too_many = len(self._stamps) >= limits.OPEN_STAMPS_MAX
-        if stamp.number < self.oldest or stamp.number in self._stamps or too_many:
+        if stamp.number < self.oldest or stamp.number in self._stamps or not self._has_room(stamp, others):
             return False
         self._stamps[stamp.number] = stamp
+        self.slots += _slots_in(stamp)
         self._last_learned_at = now
         return self._derive()
+
+    def _has_room(self, stamp: Stamp, others: int) -> bool:
+        """A stream for which there is none has no owners here any more: it is a stranger's, or a sick sender's."""
+        stamps, slots = len(self._stamps) + 1, self.slots + _slots_in(stamp)
+        if stamps > limits.OPEN_STAMPS_MAX or stamps * slots > limits.STAMP_STEPS_MAX:
+            return False
+        return slots <= limits.STAMP_SLOTS_EACH or slots + others <= limits.STAMP_SLOTS_MAX
 
     def missing(self) -> tuple[int, int] | None:
         """The first and the last stamp to ask for."""
@@ -176,10 +185,24 @@ class StampLog:
         return before != (self.complete_to, len(self.segments))
 
     def check_invariants(self) -> None:
+        assert len(self._stamps) <= limits.OPEN_STAMPS_MAX
+        assert self.slots == sum(map(_slots_in, self._stamps.values()))
         assert self.complete_to <= max(self.announced, self.oldest - 1)
         for older, newer in zip(self.segments, self.segments[1:], strict=False):
             assert older.stamp < newer.stamp and older.at <= newer.at and older.end == newer.at - 1
         assert all(segment.members for segment in self.segments), "a segment without slots"
+
+
+def _slots_in(stamp: Stamp) -> int:
+    """What a stamp takes of memory, in slots. A map of the shards is mostly small numbers, which are there once."""
+    return 1 + sum(
+        sum(member.weight for member in entry.members)
+        + len(entry.draining)
+        + len(entry.silent)
+        + len(entry.gone)
+        + len(entry.shard_map) // 16
+        for entry in stamp.groups
+    )
 
 
 class Stamper:

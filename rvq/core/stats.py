@@ -54,6 +54,8 @@ class Stats:
     that it did not see: missing for too long, or it was too slow."""
     unrecorded: int = 0
     """Recorder: control frames that were history, and for which there was no room."""
+    refused: int = 0
+    """Frames from where they cannot come, or more of them than one may say: see docs/security.md."""
     lanes: dict[int, Counts] = field(default_factory=dict)
     """Receiver: by the slot that messages belong to."""
     shards: dict[int, Counts] = field(default_factory=dict)

@@ -6,7 +6,9 @@ Composes `holding` (frames), `work` (messages) and `lease`. Frames to send are a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from heapq import nsmallest
 from itertools import chain, islice
 from random import Random
 
@@ -58,8 +60,8 @@ CONTROL_GAP_S = 0.03
 """A heartbeat can overtake the data that it speaks of, by another socket: wait this long before asking for that."""
 CLOCK_S_WARN = 0.5
 """Wall clocks that are further apart than this are worth a word."""
-LOST_SHOWN_MAX = 10
-"""Lost messages that are named when a stream is given up: one line of a log. All are counted."""
+LOST_SHOWN = 10
+"""Messages of a sender that is gone that are named: one line of a log. All are counted."""
 FORGET_S = 60.0
 """How long a stream whose sender is silent is remembered, in case it was only stopped."""
 
@@ -144,6 +146,9 @@ class Stream:
         self._own: dict[int, list[Lane]] = {}
         """The lanes that are mine by segment, granted or not."""
         self._unknown: list[tuple[DataHeader, bytes]] = []
+        self._unknown_bytes = 0
+        self.asked_others = False
+        """Receivers were asked for what is missing, since the sender was heard last."""
         self._echo = (0, 0)
         self._orphaned_at = -math.inf
         self._reported_at = -math.inf
@@ -158,6 +163,21 @@ class Stream:
 
     # --- data -----------------------------------------------------------------------------------------------------
 
+    @property
+    def cost(self) -> int:
+        """What its frames take of memory, about."""
+        return self.holding.cost + self._unknown_bytes + limits.DATAGRAM_COST_BYTES * len(self._unknown)
+
+    @property
+    def counts_on_me(self) -> bool:
+        """Am I in its stamps?"""
+        return self.log.current is not None and self.log.current.has(self.me)
+
+    def on_others_data(self, now: float, header: DataHeader, datagram: bytes) -> None:
+        """A batch or fragment that another receiver has. Of how far the stream is, only its sender knows."""
+        if header.stamp <= self.log.complete_to and header.first + header.count - 1 <= self.last:
+            self.on_data(now, header._replace(done_to=0, position=0), datagram)
+
     def on_data(self, now: float, header: DataHeader, datagram: bytes) -> None:
         """A batch, a fragment or a tail. Raises WireError."""
         if self.intake.take(header.position):
@@ -165,6 +185,7 @@ class Stream:
         if header.stamp > self.log.complete_to:
             if len(self._unknown) < limits.UNKNOWN_FRAMES_MAX and header.type != FrameType.TAIL:
                 self._unknown.append((header, datagram))
+                self._unknown_bytes += len(datagram)
             self.log.announced = max(self.log.announced, header.stamp)
             self._stamps_question.want(now + STAMPS_S)
             return
@@ -298,12 +319,12 @@ class Stream:
 
     # --- what the sender says -------------------------------------------------------------------------------------
 
-    def on_alive(self, now: float, frame: SenderAlive, address: Address) -> None:
+    def on_alive(self, now: float, frame: SenderAlive) -> None:
         """The sender's heartbeat."""
-        self.address = address
         if frame.counter > self.counter:
             self.counter = frame.counter
             self.heard_at = now
+            self.asked_others = False
             self.lease.end_orphan()
             if self.given_up:
                 self.given_up = False
@@ -329,9 +350,9 @@ class Stream:
         self.holding.sweep(self.work.done_to)
         self._search(now, CONTROL_GAP_S)
 
-    def on_stamp(self, now: float, stamp: Stamp) -> None:
-        """A switch of the stream, or an older one that I asked for."""
-        if self.log.learn(now, stamp):
+    def on_stamp(self, now: float, stamp: Stamp, others: int = 0) -> None:
+        """A switch of the stream, or an older one that I asked for. `others`: slots in the stamps of other streams."""
+        if self.log.learn(now, stamp, others):
             self.lease.end_orphan()
             self._derive(now)
         if self.log.missing() is None:
@@ -449,6 +470,7 @@ class Stream:
         ready = [(header, data) for header, data in self._unknown if header.stamp <= self.log.complete_to]
         if ready:
             self._unknown = [pair for pair in self._unknown if pair[0].stamp > self.log.complete_to]
+            self._unknown_bytes = sum(len(datagram) for _, datagram in self._unknown)
             for header, datagram in ready:
                 try:
                     self.on_data(now, header, datagram)
@@ -546,6 +568,7 @@ class Stream:
         if self.is_silent(now):
             others = [peers[id].address for id in self._companions() if id in peers]
             if others:
+                self.asked_others = True
                 return self._random.choice(others)
         return self.address
 
@@ -597,20 +620,27 @@ class Stream:
         """Nobody handles this stream any more: say what is lost."""
         self.given_up = True
         mine = [lane for lane in self.lanes.values() if lane.mine]
-        undone = [sequence for lane in mine if lane.granted for sequence in self._undone(lane)]
-        self._stats.lost += len(undone)
-        self._tell_lost("", undone)
+        undone = [partial(self._undone, lane) for lane in mine if lane.granted]
+        self._stats.lost += self._tell_lost("", undone)
         # What I was to inherit: only the sender knew how far the one before me had come, and it did not say.
-        held = [(lane, self.holding.within(lane.at, self._last_of(lane))) for lane in mine if not lane.granted]
-        unknown = [sequence for lane, frames in held for sequence in self.work.not_known_done(lane, frames)]
-        self._tell_lost("or handled by a receiver that is gone too, ", unknown)
+        self._tell_lost(
+            "or handled by a receiver that is gone too, ",
+            [partial(self._not_known_done, lane) for lane in mine if not lane.granted],
+        )
 
-    def _tell_lost(self, or_what: str, sequences: list[int]) -> None:
-        if sequences:
-            shown = ", ".join(f"{self.id:016x}-{sequence}" for sequence in sorted(sequences)[:LOST_SHOWN_MAX])
-            more = f" and {len(sequences) - LOST_SHOWN_MAX} more" if len(sequences) > LOST_SHOWN_MAX else ""
-            lost = f"lost {or_what}{len(sequences)} message{'s' * (len(sequences) != 1)}"
+    def _tell_lost(self, or_what: str, lanes: Sequence[Callable[[], Iterable[int]]]) -> int:
+        """How many there are. They are looked at twice, and never all kept: there may be very many."""
+        count = sum(1 for sequences in lanes for _ in sequences())
+        if count:
+            first = nsmallest(LOST_SHOWN, chain.from_iterable(sequences() for sequences in lanes))
+            shown = ", ".join(f"{self.id:016x}-{sequence}" for sequence in first)
+            more = f" and {count - LOST_SHOWN} more" if count > LOST_SHOWN else ""
+            lost = f"lost {or_what}{count} message{'s' * (count != 1)}"
             self._tell(f"sender {self.id:016x} is gone: {lost}: {shown}{more}")
+        return count
+
+    def _not_known_done(self, lane: Lane) -> Iterable[int]:
+        return self.work.not_known_done(lane, self.holding.within(lane.at, self._last_of(lane)))
 
     def _last_of(self, lane: Lane) -> int:
         return self.last if lane.end is None else lane.end
@@ -748,12 +778,14 @@ class Stream:
                 return
 
     def _ask_hand_over(self, now: float) -> None:
-        """Until the stamp is there, or the lane is nobody's to give any more."""
+        """Until the stamp is there, or the lane is nobody's to give any more. Also if what stands at the fence turns
+        out to be done, by a former owner that is heard again: what is behind it may still be given, so nobody starts
+        it before the stamp."""
         ask = self._hand_over
         fenced = ask is not None and any(
             lane.fence == ask.first and lane.mine for lane in self._own.get(ask.stamp, ()) if lane.slot == ask.slot
         )
-        if ask is None or not fenced or ask.first <= self.work.done_to:
+        if ask is None or not fenced:
             self._hand_over, self._hand_over_at = None, math.inf
             return
         self._hand_over_at = now + ASK_S
@@ -776,6 +808,8 @@ class Stream:
 
     def check_invariants(self) -> None:
         self.log.check_invariants()
+        assert len(self._unknown) <= limits.UNKNOWN_FRAMES_MAX
+        assert self._unknown_bytes == sum(len(datagram) for _, datagram in self._unknown)
         self.lease.check_invariants()
         self.holding.check_invariants()
         self.work.check_invariants()

@@ -5,7 +5,7 @@ A recorder does not handle messages, it keeps frames: so nothing here waits for 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from rvq import limits
@@ -43,6 +43,14 @@ class Taken(NamedTuple):
         if isinstance(self.places, range):
             return range(first + self.places.start, first + self.places[-1] + 1, self.places.step)
         return [first + place for place in self.places]
+
+    def without(self, is_known: Callable[[int], bool]) -> Taken | None:
+        """Without those that the journal has already: what is still to be stored of it. None if that is nothing."""
+        first = self.frame.first
+        left = [sequence - first for sequence in self.sequences if not is_known(sequence)]
+        if len(left) == len(self.sequences):
+            return self
+        return self._replace(places=left) if left else None
 
     def block(self) -> Stored:
         """As a journal keeps it."""

@@ -13,6 +13,7 @@ from random import Random
 from typing import Any
 
 from rvq import limits
+from rvq.core.doors import Doors
 from rvq.core.end import End
 from rvq.core.holding import HeldFrame
 from rvq.core.machine import Address, Wall
@@ -128,6 +129,10 @@ class TapMachine(End):
         self.wall = Wall(wall_offset)
         self.streams: dict[int, Tapped] = {}
         self._random = random
+        self._doors = Doors(random, now)
+        self._expiry = timings.expiry
+        self._streams_at: dict[Address, int] = {}
+        """Who speaks from where: one from each address."""
         self._seen: dict[int, int] = {}
         """Of streams that are no longer followed: the next sequence, so that nothing is shown twice."""
         self._line: deque[InLine] = deque()
@@ -249,7 +254,10 @@ class TapMachine(End):
             if datagram[4:5] <= _DATA_MAX:
                 self._on_data(now, read_data_header(datagram), datagram, source)
             elif peek(datagram)[1] == self._tag:
-                self._on_control(now, decode_control(datagram), source)
+                if self._doors.admits(now, source, len(datagram)):
+                    self._on_control(now, decode_control(datagram), source)
+                else:
+                    self.stats.refused += 1
         except WireError:
             self._refuse(datagram, source)
 
@@ -280,9 +288,9 @@ class TapMachine(End):
             case SenderAlive() if frame.label == self.label:
                 stream = self._follow(now, frame.source, source)
                 if stream is not None:
-                    stream.on_alive(now, frame, source)
+                    stream.on_alive(now, frame)
                     self._at_latest(stream.next_deadline())
-            case SenderGoodbye() if frame.source in self.streams:
+            case SenderGoodbye() if frame.source in self.streams and self.streams[frame.source].address == source:
                 stream = self.streams[frame.source]
                 stream.on_goodbye(now)
                 self._at_latest(stream.next_deadline())
@@ -290,10 +298,21 @@ class TapMachine(End):
     def _follow(self, now: float, id: int, address: Address) -> Tapped | None:
         """The stream, from here on if it is new. None if there are too many."""
         stream = self.streams.get(id)
-        if stream is None and len(self.streams) < limits.STREAMS_MAX:
+        if stream is None and self._may_follow(now, address):
             begin = self._seen.pop(id, 0)
             stream = self.streams[id] = Tapped(id, address, self._random, self.stats, now, begin)
+            self._streams_at[address] = id
+        if stream is None or stream.address != address:
+            self.stats.refused += 1
+            return None
         return stream
+
+    def _may_follow(self, now: float, address: Address) -> bool:
+        """Is there room, and nobody else who speaks from there?"""
+        if len(self.streams) >= limits.STREAMS_MAX:
+            return False
+        other = self.streams.get(self._streams_at.get(address, 0))
+        return other is None or now - other.heard_at > self._expiry
 
     def _after(self, now: float, stream: Tapped, found: list[HeldFrame], datagram: bytes) -> None:
         self._held += len(datagram) + limits.DATAGRAM_COST_BYTES
@@ -345,6 +364,7 @@ class TapMachine(End):
         self._notice_nap(now)
         if self._held > BEHIND_BYTES:
             self._count_held()
+        self._doors.know(now, [stream.address for stream in self.streams.values() if stream.next])
         for stream in list(self.streams.values()):
             self._line_up(stream, stream.wake(now))
             if self._held > BEHIND_BYTES:
@@ -359,6 +379,8 @@ class TapMachine(End):
     def _forget(self, stream: Tapped) -> None:
         self._line_up(stream, stream.skip_all())
         del self.streams[stream.id]
+        if self._streams_at.get(stream.address) == stream.id:
+            del self._streams_at[stream.address]
         if stream.next:
             self._seen[stream.id] = stream.next
             if len(self._seen) > limits.REMEMBERED_MAX:

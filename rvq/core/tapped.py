@@ -68,6 +68,7 @@ class Tapped:
         self._begin_with = 0
         self._ask_from = now
         self._forget_at = now + FORGET_S
+        self.heard_at = now
 
     # --- frames in ------------------------------------------------------------------------------------------------
 
@@ -102,6 +103,7 @@ class Tapped:
 
     def _heard(self, now: float, header: DataHeader, begin: int) -> None:
         self._forget_at = max(self._forget_at, now + FORGET_S)
+        self.heard_at = now
         self._position = max(self._position, header.position)
         if not self.next:
             self._begin(begin)
@@ -122,10 +124,10 @@ class Tapped:
             self._wait_longer(first, now + PATIENCE_S)
         self._last = max(self._last, last)
 
-    def on_alive(self, now: float, frame: SenderAlive, address: Address) -> None:
+    def on_alive(self, now: float, frame: SenderAlive) -> None:
         """The sender's heartbeat: how far the stream goes, and what nobody keeps any more."""
-        self.address = address
         self._forget_at = max(self._forget_at, now + FORGET_S)
+        self.heard_at = now
         done_to = min((state.done_to for state in frame.groups), default=frame.last)
         if not self.next:
             # What is not done may not even be sent: then the first frame says where to begin. And a heartbeat can
@@ -242,6 +244,7 @@ class Tapped:
     def forgive(self, nap: float) -> None:
         """I slept: nothing was late in that time."""
         self._forget_at += nap
+        self.heard_at += nap
         for hole in self._holes:
             hole.until += nap
 

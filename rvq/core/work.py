@@ -20,6 +20,7 @@ from rvq.core.schedule import Schedule
 from rvq.core.stamps import Segment
 from rvq.core.stats import Counts, Stats
 from rvq.errors import WireError
+from rvq.limits import TRIED_MAX
 from rvq.message import Message, RichMessage, make_messages
 from rvq.wire.batch import HAS_URGENT, own_stride
 from rvq.wire.frames import FrameType, Outcome, Tried
@@ -148,8 +149,9 @@ class Work:
         if self._loaded is not None and self._loaded.piece is piece:
             self._loaded = None
         if piece not in self._frames:
-            self._frames[piece] = frame
             self._queue.append(piece)
+        # Not the one that it was cut from, if that was dropped and came anew: from a stranger it can be a shorter one.
+        self._frames[piece] = frame
         self._stats.routed += more
         piece.lane.counts.routed += more
         # Urgent ones among them wait for their turn like the others.
@@ -617,6 +619,8 @@ class Work:
         """The sender tells how often messages were started that I inherit."""
         for one in tried:
             known = self.tried.get(one.sequence)
+            if known is None and len(self.tried) >= TRIED_MAX:
+                return
             if one.sequence > self.done_to and (known is None or known.attempts < one.attempts):
                 self.tried[one.sequence] = one
                 self._learned.add(one.sequence)

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
-from zlib import crc32
 
 from rvq.errors import JournalDamaged
+from rvq.journal.checksum import crc32
 from rvq.journal.entries import Entry, Payload, pack_source, read_source
 from rvq.journal.layout import BLOCK, COLUMNS, ENTRY_BYTES, PADDED_TO
 from rvq.limits import JOURNAL_BLOCK_BYTES, JOURNAL_BLOCK_BYTES_MAX

@@ -11,8 +11,8 @@ from enum import IntEnum
 from math import inf
 from struct import Struct
 from typing import Any, Final, NamedTuple
-from zlib import crc32
 
+from rvq.journal.checksum import crc32
 from rvq.limits import LABEL_BYTES_MAX
 
 FORMAT: Final = 1

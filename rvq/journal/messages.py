@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from rvq.errors import JournalDamaged, WireError
 from rvq.journal.compare import Ids
 from rvq.journal.entries import Entry, EntryKind
-from rvq.journal.reader import JournalReader
+from rvq.journal.reader import Ends, JournalReader
 from rvq.journal.runs import RunSet
 from rvq.wire.records import Content
 from rvq.wire.stored import StoredFrame, read_stored
@@ -57,14 +57,25 @@ def _runs(sequences: Sequence[int]) -> Iterator[tuple[int, int]]:
     yield first, before
 
 
-def messages(reader: JournalReader, label: str, *, since: float | None = None) -> Iterator[Recorded]:
-    """All messages of a label up to what is synced now, from those on that were heard at `since`.
+Wanted = Callable[[int, Sequence[int]], bool]
+"""Is there anything among these sequences of a sender? What is not is not unpacked."""
+
+
+def messages(
+    reader: JournalReader,
+    label: str,
+    *,
+    since: float | None = None,
+    until: Ends | None = None,
+    wanted: Wanted | None = None,
+) -> Iterator[Recorded]:
+    """All messages of a label up to what is synced now, or up to `until`, from those on that were heard at `since`.
 
     In the order in which recorders heard them; those of one sender and recorder in the order of their sequences, but
     for what was repaired. What two recorders have, because one took over from the other, comes once.
     """
     heads = reader.head(label) if since is None else reader.seek_time(label, since)
-    tail = reader.tail(label)
+    tail = reader.tail(label) if until is None else until
     chains = [reader.entries(label, start, tail[chain]) for chain, start in heads.items() if chain in tail]
     seen: dict[int, RunSet] = {}
     for entry in heapq.merge(*chains, key=_heard_at):
@@ -73,6 +84,8 @@ def messages(reader: JournalReader, label: str, *, since: float | None = None) -
         except WireError as error:
             raise JournalDamaged(reader.root, 0, f"an entry of {label} cannot be read ({error})") from error
         if frame is None or (since is not None and entry.heard_at < since):
+            continue
+        if wanted is not None and not wanted(frame.stream, frame.sequences):
             continue
         known = seen.setdefault(frame.stream, RunSet())
         for sequence, content in zip(frame.sequences, frame.contents(), strict=True):

@@ -74,7 +74,7 @@ class SegmentWriter:
             parts.append(block.parts)
             extent = extent.grown(block.length, block.rows, block.first, block.last)
         self._is_clean = False
-        self._file.write(self.written.length, b"".join(chain.from_iterable(parts)))
+        self._file.write_parts(self.written.length, list(chain.from_iterable(parts)))
         self._is_clean = True
         for before in befores:
             self._index.block(before)

@@ -27,9 +27,9 @@ PROGRESS_S = 1.0
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     if options.seed is not None:
-        return replay(options.seed, options.mutant, options.verbose, sealed=options.sealed)
+        return replay(options.seed, options.mutant, options.verbose, sealed=options.sealed, flooded=options.flooded)
     what = (options.start, options.seeds, options.jobs, options.mutant, options.stop_after)
-    return swarm(*what, sealed=options.sealed)
+    return swarm(*what, sealed=options.sealed, flooded=options.flooded)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -42,6 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=_positive, default=os.cpu_count() or 1, metavar="J", help="worker processes")
     parser.add_argument("--mutant", choices=sorted(MUTANTS), help="switch one rule of the protocol off")
     parser.add_argument("--sealed", action="store_true", help="on a sealed bus, with an attacker on the network")
+    parser.add_argument("--flooded", action="store_true", help="with a stranger on the bus, who says what he likes")
     parser.add_argument(
         "--stop-after", type=_positive, default=5, metavar="F", help="stop after F bad worlds (default 5)"
     )
@@ -58,35 +59,43 @@ def _positive(text: str) -> int:
     return value
 
 
-def replay_command(seed: int, mutant: str | None = None, *, sealed: bool = False) -> str:
+def replay_command(seed: int, mutant: str | None = None, *, sealed: bool = False, flooded: bool = False) -> str:
     """The one command that runs this world again."""
-    return f"python -m rvq.sim --seed {seed}" + (f" --mutant {mutant}" if mutant else "") + " --sealed" * sealed
+    options = (f" --mutant {mutant}" if mutant else "") + " --sealed" * sealed + " --flooded" * flooded
+    return f"python -m rvq.sim --seed {seed}" + options
 
 
-def replay(seed: int, mutant: str | None, verbose: int, *, sealed: bool = False) -> int:
+def replay(seed: int, mutant: str | None, verbose: int, *, sealed: bool = False, flooded: bool = False) -> int:
     """One world, with its story if asked for."""
     began = time.perf_counter()
-    verdict = run_seed(seed, build=build_named(mutant, sealed=sealed), verbose=verbose, out=print)
+    verdict = run_seed(seed, build=build_named(mutant, sealed=sealed, flooded=flooded), verbose=verbose, out=print)
     print(verdict)
     print(f"{time.perf_counter() - began:.2f} s", file=sys.stderr)
     if not verdict.ok and not verbose:
-        print(f"its story: {replay_command(seed, mutant, sealed=sealed)} -v", file=sys.stderr)
+        print(f"its story: {replay_command(seed, mutant, sealed=sealed, flooded=flooded)} -v", file=sys.stderr)
     return 0 if verdict.ok else 1
 
 
-def run_seeds(seeds: Sequence[int], mutant: str | None, sealed: bool = False) -> list[Verdict]:
+def run_seeds(seeds: Sequence[int], mutant: str | None, sealed: bool = False, flooded: bool = False) -> list[Verdict]:
     """What one worker does."""
-    build = build_named(mutant, sealed=sealed)
+    build = build_named(mutant, sealed=sealed, flooded=flooded)
     return [run_seed(seed, build=build) for seed in seeds]
 
 
 def swarm(
-    start: int, count: int, jobs: int, mutant: str | None = None, stop_after: int = 5, *, sealed: bool = False
+    start: int,
+    count: int,
+    jobs: int,
+    mutant: str | None = None,
+    stop_after: int = 5,
+    *,
+    sealed: bool = False,
+    flooded: bool = False,
 ) -> int:
     """Many worlds over all cores."""
     began = time.perf_counter()
-    tally = _Tally(count, mutant, sealed)
-    for verdict in _verdicts(start, count, jobs, mutant, sealed):
+    tally = _Tally(count, mutant, sealed, flooded)
+    for verdict in _verdicts(start, count, jobs, mutant, sealed, flooded):
         tally.add(verdict)
         if len(tally.bad) >= stop_after:
             break
@@ -94,21 +103,21 @@ def swarm(
     return 1 if tally.bad else 0
 
 
-def _verdicts(start: int, count: int, jobs: int, mutant: str | None, sealed: bool) -> Iterator[Verdict]:
+def _verdicts(start: int, count: int, jobs: int, mutant: str | None, sealed: bool, flooded: bool) -> Iterator[Verdict]:
     """Verdicts as they come. Only a few chunks are handed out at a time, so that stopping early is quick."""
     chunks = (range(first, min(first + CHUNK, start + count)) for first in range(start, start + count, CHUNK))
     if jobs == 1:
         for chunk in chunks:
             for seed in chunk:
-                yield from run_seeds([seed], mutant, sealed)
+                yield from run_seeds([seed], mutant, sealed, flooded)
         return
     with ProcessPoolExecutor(jobs) as pool:
         waiting: set[Future[list[Verdict]]] = {
-            pool.submit(run_seeds, c, mutant, sealed) for c in islice(chunks, 2 * jobs)
+            pool.submit(run_seeds, c, mutant, sealed, flooded) for c in islice(chunks, 2 * jobs)
         }
         while waiting:
             finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-            waiting |= {pool.submit(run_seeds, c, mutant, sealed) for c in islice(chunks, len(finished))}
+            waiting |= {pool.submit(run_seeds, c, mutant, sealed, flooded) for c in islice(chunks, len(finished))}
             for future in finished:
                 yield from future.result()
 
@@ -116,11 +125,12 @@ def _verdicts(start: int, count: int, jobs: int, mutant: str | None, sealed: boo
 class _Tally:
     """Counts verdicts and says on stderr how far it is."""
 
-    def __init__(self, count: int, mutant: str | None, sealed: bool) -> None:
+    def __init__(self, count: int, mutant: str | None, sealed: bool, flooded: bool) -> None:
         self.bad: list[Verdict] = []
         self._count = count
         self._mutant = mutant
         self._sealed = sealed
+        self._flooded = flooded
         self._worlds = self._messages = self._repeats = 0
         self._virtual_s = 0.0
         self._told_at = time.perf_counter()
@@ -132,7 +142,8 @@ class _Tally:
         self._virtual_s += verdict.virtual_s
         if not verdict.ok:
             self.bad.append(verdict)
-            print(f"{verdict}\nreplay: {replay_command(verdict.seed, self._mutant, sealed=self._sealed)}", flush=True)
+            how = {"sealed": self._sealed, "flooded": self._flooded}
+            print(f"{verdict}\nreplay: {replay_command(verdict.seed, self._mutant, **how)}", flush=True)
         self._progress()
 
     def _progress(self) -> None:

@@ -135,10 +135,15 @@ class Build:
     sealing: Callable[..., SealingMachine] | None = None
     """What stands around each of them on a sealed bus; None: frames are plain."""
     observer: Callable[..., ObserverMachine] = ObserverMachine
+    flooded: bool = False
+    """Is there a stranger on the bus who says what he likes?"""
 
 
 PRODUCT = Build()
 """The machines as they ship."""
+
+FLOODED = Build(flooded=True)
+"""The same with a stranger on a bus that is not sealed."""
 
 SEALED = Build(sealing=SealingMachine)
 """The same on a sealed bus."""

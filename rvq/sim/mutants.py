@@ -30,7 +30,7 @@ from rvq.core.taken import Taken
 from rvq.core.work import Work
 from rvq.message import Message
 from rvq.sim.checkers import Promise
-from rvq.sim.machines import PRODUCT, SEALED, Build
+from rvq.sim.machines import FLOODED, PRODUCT, SEALED, Build
 from rvq.wire.frames import NO_PAUSE, Alive, Heard, LaneKey, LaneProgress, Outcome, SenderAlive, Stamp, StreamReport
 from rvq.wire.seal import NONCE_BYTES
 
@@ -49,15 +49,17 @@ class Mutant:
     recorder: type[RecorderMachine] = RecorderMachine
     sealing: type[SealingMachine] | None = None
     """Not None if it takes a sealed bus to see it."""
+    flooded: bool = False
+    """It takes a stranger to see it."""
 
 
-def build_named(mutant: str | None, *, sealed: bool = False) -> Build:
-    """The product, or one of its mutants; with `sealed`, on a sealed bus."""
+def build_named(mutant: str | None, *, sealed: bool = False, flooded: bool = False) -> Build:
+    """The product, or one of its mutants; with `sealed`, on a sealed bus; with `flooded`, with a stranger on it."""
     if mutant is None:
-        return SEALED if sealed else PRODUCT
+        return SEALED if sealed else FLOODED if flooded else PRODUCT
     chosen = MUTANTS[mutant]
     sealing = chosen.sealing or (SealingMachine if sealed else None)
-    return Build(chosen.sender, chosen.receiver, recorder=chosen.recorder, sealing=sealing)
+    return Build(chosen.sender, chosen.receiver, recorder=chosen.recorder, sealing=sealing, flooded=chosen.flooded)
 
 
 def _become(part: Any, kind: type) -> None:
@@ -117,9 +119,9 @@ class LateCountingStream(Stream):
 
     came_at = -math.inf
 
-    def on_alive(self, now: float, frame: SenderAlive, address: Address) -> None:
+    def on_alive(self, now: float, frame: SenderAlive) -> None:
         self.came_at = now
-        super().on_alive(now, frame, address)
+        super().on_alive(now, frame)
 
     def _renew(self) -> None:
         before = self.lease.base
@@ -150,11 +152,11 @@ class NewestTableLog(StampLog):
 
     membership: Membership
 
-    def learn(self, now: float, stamp: Stamp) -> bool:
+    def learn(self, now: float, stamp: Stamp, others: int = 0) -> bool:
         table = self.membership.table
         if table is not None and table.members:
             stamp = replace(stamp, groups=tuple(self._mine(entry, table) for entry in stamp.groups))
-        return super().learn(now, stamp)
+        return super().learn(now, stamp, others)
 
     def _mine(self, entry: Any, table: Table) -> Any:
         if entry.group != self.group:
@@ -355,6 +357,17 @@ class MutantSender(SenderMachine):
         _become(self._audience, self.audience_kind)
 
 
+class CredulousAudience(Audience):
+    """Takes a report for that of the receiver in whose name it is, wherever it comes from."""
+
+    def is_from(self, receiver: int, address: Address) -> bool:
+        return receiver in self.ears
+
+
+class BelievesAnyAddress(MutantSender):
+    audience_kind = CredulousAudience
+
+
 class TrustingAudience(Audience):
     """Takes it that whoever lost a lane knows it at once."""
 
@@ -475,6 +488,12 @@ MUTANTS: dict[str, Mutant] = {
         "receivers do not learn from each other whether their group is paused",
         (Promise.LOST,),
         receiver=KeepsAPauseToItself,
+    ),
+    "believes-any-address": Mutant(
+        "the sender takes anybody's word for what receivers have done",
+        (Promise.LOST,),
+        sender=BelievesAnyAddress,
+        flooded=True,
     ),
     "no-repair": Mutant("nobody asks for what was lost", (Promise.LOST,), receiver=NoRepair),
 }

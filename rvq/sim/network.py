@@ -65,6 +65,7 @@ class Endpoint:
     __slots__ = (
         "_packets",
         "_waiting_bytes",
+        "arrived",
         "buffer_bytes",
         "hears_data",
         "joined",
@@ -88,6 +89,8 @@ class Endpoint:
         """Does its kernel join frames that follow each other? Of every second endpoint it does."""
         self._packets: list[tuple[str, bytes]] = []
         self._waiting_bytes = 0
+        self.arrived: Callable[[Endpoint, str, bytes], None] | None = None
+        """Told of each datagram that has come so far."""
 
     def arrive(self, source: str, datagrams: Sequence[bytes]) -> None:
         """Datagrams reach the buffer; what has no room is lost. The process hears that there is something."""
@@ -98,6 +101,8 @@ class Endpoint:
                 continue
             self._waiting_bytes += size
             self._packets.append((source, datagram))
+            if self.arrived is not None:
+                self.arrived(self, source, datagram)
         self.notify()
 
     def read(self) -> list[Packet]:
@@ -156,6 +161,8 @@ class Network:
     def __init__(self, clock: Clock, random: Random, link: Link | None = None) -> None:
         self.kind_of: Callable[[bytes], int] = lambda datagram: datagram[KIND]
         """The type of a frame, for `sieve`. On a sealed bus no network could know it."""
+        self.arrived: Callable[[Endpoint, str, bytes], None] | None = None
+        """Told of each datagram that has come to an endpoint."""
         self.overhear: Callable[[str, list[bytes]], None] | None = None
         """Somebody hears everything."""
         self.link = self.plain_link = link or Link()
@@ -245,6 +252,10 @@ class Network:
         """Of all endpoints."""
         return list(self._endpoints)
 
+    def endpoint(self, name: str) -> Endpoint | None:
+        """The one of that name."""
+        return self._endpoints.get(name)
+
     def inject(self, source: str, name: str, datagram: bytes) -> None:
         """Somebody says this in another's name, and it comes at once."""
         self._arrive((source, name), [datagram])
@@ -307,6 +318,7 @@ class Network:
         source, name = pair
         endpoint = self._endpoints.get(name)
         if endpoint is not None:
+            endpoint.arrived = self.arrived
             endpoint.arrive(source, datagrams)
 
     # --- faults ---------------------------------------------------------------------------------------------------

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 from typing import Final
 
+from rvq.journal.entries import Payload
 from rvq.limits import KIB
 
 SECTOR_BYTES: Final = 512
@@ -61,6 +62,9 @@ class MemoryFile:
         if room:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._storage.fail("write", self._node.path)
+
+    def write_parts(self, at: int, parts: Sequence[Payload]) -> None:
+        self.write(at, b"".join(parts))
 
     def _apply(self, at: int, data: bytes) -> None:
         """A process may die within a write: then any first part of it is there."""

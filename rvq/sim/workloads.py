@@ -44,6 +44,9 @@ WORK_PART = 0.5
 POISON_S = 60.0
 """Longer for each poisonous message: a group of one that is killed is taken over only after 5.5 s, each time."""
 
+SLOW_S = 0.5, 3.0
+"""How long slow handlers take: from a part of a lease to several."""
+
 POISON_AT = 7
 """The number of the first poisonous message of each sender."""
 
@@ -112,6 +115,12 @@ class Plan:
     """As the other faults, named in `RECORDER_FAULTS`."""
     orders: tuple[tuple[float, str], ...] = ()
     """As the other faults, named in `ORDERS`."""
+
+    @property
+    def work_s(self) -> float:
+        """About how long all messages take one after the other: in the end only one receiver may be left."""
+        each = self.handling_s + self.slow_handlers * sum(SLOW_S) / 2
+        return self.senders * self.messages * each / (1 - self.failures)
 
     def __str__(self) -> str:
         kinds = ", ".join(f"{kind} at {when:.2f}" for when, kind in self.faults) or "none"
@@ -274,6 +283,8 @@ def build_world(
     world.story.tell("plan", str(plan))
     if world.bus is not None:
         world.attacker(LABEL)
+    if build is not None and build.flooded:
+        world.flooder(LABEL, plan.faults_s)
     world.disturb(plan.link)
     handler = _handler(world.random, plan)
     for index in range(plan.receivers):
@@ -324,7 +335,7 @@ def run_seed(
     _people(scene, broken)
     if plan.orders:
         _resume_all(scene)
-    world.settle(SETTLE_S_MAX + POISON_S * plan.poison)
+    world.settle(SETTLE_S_MAX + plan.work_s + POISON_S * plan.poison)
     orphans = any(not sender.alive and sender.machine.undone for sender in world.senders)
     world.run(until=world.now + (ORPHAN_S if orphans else QUIET_S))
     return world.verdict()
@@ -383,7 +394,7 @@ def _handler(random: Random, plan: Plan) -> Handler:
         if plan.failures and random.random() < plan.failures:
             raise HandlerFailed("on purpose")
         if plan.slow_handlers and random.random() < plan.slow_handlers:
-            return random.uniform(0.5, 3.0)
+            return random.uniform(*SLOW_S)
         return random.expovariate(1.0) * plan.handling_s
 
     return handle

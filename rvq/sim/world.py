@@ -41,6 +41,7 @@ from rvq.sim.attacker import Attacker
 from rvq.sim.checkers import Verdict, judge
 from rvq.sim.clock import Clock, LocalClock
 from rvq.sim.deeds import claimed
+from rvq.sim.flooder import Flooder
 from rvq.sim.history import History
 from rvq.sim.machines import PRODUCT, Build, StartedMessage
 from rvq.sim.network import BUFFER_BYTES, Fault, Link, Network
@@ -311,6 +312,10 @@ class World:
     def attacker(self, label: str) -> Attacker:
         """Somebody without a key, who hears everything from now on, repeats it and forges."""
         return Attacker(self.clock, self.network, label, Random(f"{self.seed} attacker"))
+
+    def flooder(self, label: str, until: float) -> Flooder:
+        """Somebody on a bus without a key, who says what he likes for so long."""
+        return Flooder(self.clock, self.network, label, Random(f"{self.seed} flooder"), until)
 
     def order(self, label: str, what: OrderKind, whom: str, value: int = 0) -> AskerProcess:
         """Give an order now, to the receiver whose id begins so, or to a group. Nothing is drawn for whoever gives it

@@ -66,7 +66,7 @@ class Frames:
 class Messages:
     """All messages of some blocks. One value for each message in each array, in the order in which they lie there."""
 
-    data: bytes
+    data: bytes | memoryview
     """What `start` and `end` are places in."""
     frames: Frames
     frame: Array
@@ -112,7 +112,7 @@ class _Class:
 def read_messages(blocks: list[Block]) -> Messages:
     """The messages of these blocks. JournalDamaged if an entry that says it has some is not what recorders store."""
     views = [block.payloads_view for block in blocks]
-    data = bytes(views[0]) if len(views) == 1 else b"".join(views)
+    data: bytes | memoryview = views[0] if len(views) == 1 else b"".join(views)
     columns = [block.columns for block in blocks]
     sizes = np.array([len(view) for view in views], np.int64)
     bases = np.cumsum(sizes) - sizes
@@ -154,8 +154,8 @@ def read_messages(blocks: list[Block]) -> Messages:
 
 
 def _classes(
-    view: Array, data: bytes, kinds: Array, flags: Array, rows: Array, starts: Array, ends: Array
-) -> tuple[list[_Class], bytes]:
+    view: Array, data: bytes | memoryview, kinds: Array, flags: Array, rows: Array, starts: Array, ends: Array
+) -> tuple[list[_Class], bytes | memoryview]:
     found = []
     whole = np.flatnonzero(kinds == FRAME)
     trains = np.flatnonzero(kinds == TRAIN)
@@ -269,9 +269,9 @@ def _shares(view: Array, entry: Array, rows: Array, begin: Array, end: Array, fl
     return found
 
 
-def _large(data: bytes, entry: Array, starts: Array, ends: Array) -> tuple[list[bytes], _Class]:
+def _large(data: bytes | memoryview, entry: Array, starts: Array, ends: Array) -> tuple[list[bytes], _Class]:
     """Messages in fragments: few and large, so one by one. Their bytes are put behind all the others."""
-    whole = [read_whole(data[start:end]) for start, end in zip(starts, ends, strict=True)]
+    whole = [read_whole(bytes(data[start:end])) for start, end in zip(starts, ends, strict=True)]
     parts = [one.data for one in whole]
     lens = np.array([len(part) for part in parts], np.int64)
     start = len(data) + np.cumsum(lens) - lens

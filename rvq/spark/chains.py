@@ -61,12 +61,21 @@ class Chains:
         names = [name for name in self._reader.segments(label) if f"{name.recorder:016x}" == recorder]
         names = sorted((name for name in names if _between(name, begin, end)), key=lambda name: name.counter)
         if begin != end:
+            begin = self._past(label, names, begin)
             names = self._whole(label, names, begin, end)
         found = []
         for name, following in pairwise([*names, None]):
             assert name is not None
             found.append(self._slice(chain, name, following, begin, end))
         return [one for one in found if one is not None and one.size]
+
+    def _past(self, label: str, names: list[SegmentName], begin: Position) -> Position:
+        """From the next segment on, if the one that is gone had been read to its end: then nothing is lost."""
+        if names and names[0].counter == order(begin)[0] + 1:
+            with self._reader.segment(label, names[0]) as following:
+                if following.head.header.prior_length == begin.position:
+                    return Position(str(names[0]), HEADER_BYTES, 0)
+        return begin
 
     def _whole(self, label: str, names: list[SegmentName], begin: Position, end: Position) -> list[SegmentName]:
         counters = [name.counter for name in names]

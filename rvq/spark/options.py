@@ -15,6 +15,7 @@ from math import inf
 from typing import Any, Final
 
 from rvq.errors import SparkError
+from rvq.spark.bus import Live, live_options, path_of
 
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
@@ -41,6 +42,13 @@ READ_OPTIONS: Final = (
     "includeHeaders",
     "rows",
     "checksums",
+    "bus",
+    "port",
+    "address",
+    "keyFile",
+    "group",
+    "keep",
+    "checkpointLocation",
 )
 _SPARKS_OWN: Final = frozenset({"paths", "schema", "inferschema", "header", "mergeschema"})
 """What Spark or its callers may add by themselves: taken and not looked at."""
@@ -51,6 +59,7 @@ class ReadOptions:
     """What is to be read, and in what portions."""
 
     path: str
+    """From the root: an executor need not run in the folder of the driver."""
     labels: tuple[str, ...] | None
     """None: all, or those that match `pattern`."""
     pattern: str | None
@@ -67,6 +76,8 @@ class ReadOptions:
     include_headers: bool
     rows: str
     checksums: bool
+    live: Live | None = None
+    """A bus that is recorded while the query runs; None: a journal that somebody else writes."""
 
     def wants(self, label: str) -> bool:
         if self.labels is not None:
@@ -78,10 +89,9 @@ def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
     """What the options ask for. SparkError, in one sentence, if that cannot be."""
     given = {name.lower(): value for name, value in options.items()}
     _refuse_strangers(given)
-    path = given.get("path")
-    if not path:
-        raise SparkError("no path: give the folder of a journal, .load(folder) or .option('path', folder)")
     labels = _labels(given.get("subscribe"))
+    live = live_options(given, labels, streaming=streaming)
+    path = path_of(given)
     pattern = given.get("subscribepattern")
     if labels is not None and pattern is not None:
         raise SparkError("subscribe and subscribePattern both say which labels: give one of them")
@@ -93,7 +103,7 @@ def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
         path=path,
         labels=labels,
         pattern=_pattern(pattern),
-        starting=_ends("startingOffsets", given, LATEST if streaming else EARLIEST),
+        starting=_ends("startingOffsets", given, LATEST if streaming and live is None else EARLIEST),
         ending=_ends("endingOffsets", given, LATEST),
         starting_at=_moment("startingTimestamp", given, -inf),
         ending_at=_moment("endingTimestamp", given, inf),
@@ -104,6 +114,7 @@ def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
         include_headers=_flag("includeHeaders", given, False),
         rows=_choice("rows", given, (MESSAGES, HISTORY, WORDS)),
         checksums=_flag("checksums", given, True),
+        live=live,
     )
 
 

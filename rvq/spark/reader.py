@@ -6,6 +6,7 @@ that `read` needs may change after the start.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from math import inf
 
@@ -24,10 +25,12 @@ from rvq.journal import JournalReader
 from rvq.spark import offsets as o
 from rvq.spark.chains import Chains, Slice
 from rvq.spark.history import read_history
+from rvq.spark.live import LiveRecorder
 from rvq.spark.offsets import Json, Offsets, order
 from rvq.spark.options import LATEST, MESSAGES, ReadOptions
 from rvq.spark.portions import next_end, tasks
 from rvq.spark.rows import read_rows
+from rvq.spark.spent import expire_read
 
 
 class Task(InputPartition):
@@ -80,9 +83,21 @@ class StreamReader(Reading, DataSourceStreamReader, SupportsTriggerAvailableNow)
     def __init__(self, options: ReadOptions, schema: pa.Schema) -> None:
         super().__init__(options, schema)
         self._target: Offsets | None = None
+        self._live: LiveRecorder | None = None
+
+    def _recording(self) -> None:
+        """With a bus: record it, from the first call on. Spark makes readers that it never calls, so not before."""
+        if self._options.live is None:
+            return
+        if self._live is None:
+            live = LiveRecorder(self._options.live, self._options.path)
+            live.start()
+            self._live = live
+        self._live.check()
 
     def initialOffset(self) -> Json:
         """Not concrete yet: Spark asks twice, and must get the same."""
+        self._recording()
         return {o.AT: "start"}
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -93,9 +108,15 @@ class StreamReader(Reading, DataSourceStreamReader, SupportsTriggerAvailableNow)
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
+        if self._options.live is not None:
+            raise SparkError(
+                "a bus has no end to run to: leave out trigger(availableNow=True), or record it with `rvq record` and"
+                " read that folder"
+            )
         self._target = o.tail(self._journal(), self._options)
 
     def latestOffset(self, start: Json, limit: ReadLimit) -> Json:
+        self._recording()
         journal = self._journal()
         if isinstance(start.get(o.AT), str):  # not a label that is called so: those have dicts
             return o.as_json(o.starting(journal, self._options))
@@ -124,9 +145,11 @@ class StreamReader(Reading, DataSourceStreamReader, SupportsTriggerAvailableNow)
         return found
 
     def reportLatestOffset(self) -> Json:
+        self._recording()
         return o.as_json(o.tail(self._journal(), self._options))
 
     def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:
+        self._recording()
         if isinstance(start.get(o.AT), str):
             return []
         begin, until = o.from_json(start), o.from_json(end)
@@ -136,3 +159,13 @@ class StreamReader(Reading, DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self._read(partition)
+
+    def commit(self, end: Json) -> None:
+        """Everything before this is the query's for good: it is not asked for again."""
+        live = self._options.live
+        if live is not None and live.keep is not None:
+            expire_read(self._journal(), o.from_json(end), live.keep, time.time())
+
+    def stop(self) -> None:
+        if self._live is not None:
+            self._live.stop()

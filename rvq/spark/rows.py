@@ -17,9 +17,10 @@ from rvq.spark.options import ReadOptions
 from rvq.spark.values import Values
 from rvq.wire.records import NO_SHARD
 
-ROWS_LEAST: Final = 8_192
+ROWS_LEAST: Final = 4_096
 ROWS_MOST: Final = 16_384
-"""Of a batch: smaller ones cost more for each row, larger ones leave the processor's cache."""
+"""Of a batch: smaller ones cost more for each row, larger ones leave the processor's cache. A full block of messages of
+200 bytes is one, and so need not be copied to lie beside another."""
 BYTES_MOST: Final = 8 * MIB
 """Blocks are decoded together until they have this, however few their messages."""
 

@@ -37,7 +37,8 @@ class RvqDataSource(DataSource):
     def _reading(self, *, streaming: bool, lenient: bool = False) -> ReadOptions:
         given = dict(self.options.items())
         if lenient:  # asked before it is known whether this is a stream
-            given = {name: text for name, text in given.items() if name.lower() in ("path", "rows", "includeheaders")}
+            given = {name: text for name, text in given.items() if name.lower() in ("rows", "includeheaders")}
+            given["path"] = "."
         return read_options(given, streaming=streaming)
 
     def reader(self, schema: StructType) -> DataSourceReader:

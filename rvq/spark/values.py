@@ -46,7 +46,7 @@ class Values:
             places = zip(
                 m.kind[self._slow].tolist(), m.start[self._slow].tolist(), m.end[self._slow].tolist(), strict=True
             )
-            self._contents = [read_or_none(kind, m.data[start:end]) for kind, start, end in places]
+            self._contents = [read_or_none(kind, bytes(m.data[start:end])) for kind, start, end in places]
         return self._contents
 
     def bodies(self) -> pa.Array:
@@ -114,7 +114,7 @@ def _before(messages: Messages) -> Array:
     return before
 
 
-def spans(data: bytes, start: Array, end: Array) -> pa.Array:
+def spans(data: bytes | memoryview, start: Array, end: Array) -> pa.Array:
     """The bytes between these places, which rise and do not overlap, as an array: copied by Arrow, or not at all."""
     count = len(start)
     buffer = pa.py_buffer(data)

@@ -30,6 +30,9 @@ UDP_OVERHEAD_BYTES = 28
 
 # Linux's numbers, which the socket module does not know.
 _IP_MULTICAST_ALL = 49
+_IP_MTU_DISCOVER = 10
+_IP_PMTUDISC_WANT = 1
+_IP_PMTUDISC_PROBE = 3
 _SOL_UDP = 17
 _UDP_SEGMENT = 103
 _UDP_GRO = 104
@@ -188,6 +191,20 @@ def open_unicast(bus: Bus, interface: Interface) -> socket.socket:
         sock.bind((interface.address, 0))
     check_route(bus, interface)
     return sock
+
+
+def open_door(bus: Bus, interface: Interface) -> socket.socket:
+    """A socket at the bus's port and the interface's own address: there one can be called who is known by address."""
+    with _opening(bus, interface) as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        _set_outgoing(sock, bus, interface)
+        sock.bind((interface.address, bus.port))
+    return sock
+
+
+def keep_whole(sock: socket.socket, whole: bool) -> None:
+    """Whether datagrams may be cut on their way (the DF bit): what does not fit is dropped, and not cut."""
+    sock.setsockopt(socket.IPPROTO_IP, _IP_MTU_DISCOVER, _IP_PMTUDISC_PROBE if whole else _IP_PMTUDISC_WANT)
 
 
 def check_route(bus: Bus, interface: Interface) -> None:

@@ -56,6 +56,11 @@ def peek(datagram: bytes) -> tuple[int, int]:
     return kind, tag
 
 
+def speaker_of(datagram: bytes) -> int:
+    """Who says that he speaks, in a datagram that was peeked at."""
+    return int.from_bytes(datagram[16:24], "big")
+
+
 def read_data_header(datagram: bytes) -> f.DataHeader:
     """The fixed part of a data frame. Raises WireError if it is cut, strange, or has numbers that nobody reaches."""
     try:
@@ -177,6 +182,19 @@ def _runs(most: int) -> Reader[tuple[int, ...]]:
     return read
 
 
+def _rising(most: int) -> Reader[tuple[int, ...]]:
+    """Numbers in order, each once."""
+    numbers = _many(_uint, most)
+
+    def read(value: Any) -> tuple[int, ...]:
+        rising = numbers(value)
+        if any(a >= b for a, b in pairwise(rising)):
+            raise WireError("numbers out of order")
+        return rising
+
+    return read
+
+
 def _members(value: Any) -> tuple[f.Member, ...]:
     """Members sorted by id, each once: the sorting is what makes everyone derive the same index."""
     members = _member_list(value)
@@ -276,7 +294,7 @@ _handled_run_fields = _one(f.HandledRun, _outcome, _uint, _uint, _uint, _uint, _
 _handled_runs = _many(_handled_run, limits.HANDLED_RUNS_MAX)
 _pause = _one(f.Pause, _uint, _uint, _flag)
 _order_fields = _row(_name, _name, _uint, _uint, _uint, _uint, _uint, _name)
-_parts = _many(_one(f.MissingParts, _uint, _many(_uint, LIST_MAX)), limits.NAK_RANGES_MAX)
+_parts = _many(_one(f.MissingParts, _uint, _rising(limits.NAK_PARTS_MAX)), limits.NAK_RANGES_MAX)
 
 Shape = tuple[type[Any], Reader[list[Any]]]
 

@@ -562,12 +562,13 @@ class Rude(BaseException):
     [
         (asyncio.CancelledError(), "CancelledError"),
         (Rude("not an Exception"), "Rude: not an Exception"),
+        (StopIteration("empty"), "RuntimeError: "),
         (Wordless(), "Wordless: (which has no words)"),
         (FileNotFoundError("/data/\udcff"), "FileNotFoundError: /data/\\udcff"),
         (ValueError("x" * 10_000), f"ValueError: {'x' * 4084}"),
         (rvq.AlreadyDone(("work", "default", 1, 1)), "AlreadyDone: message 1 of sender"),
     ],
-    ids=["cancelled", "base", "wordless", "surrogate", "long", "of another message"],
+    ids=["cancelled", "base", "empty", "wordless", "surrogate", "long", "of another message"],
 )
 @pytest.mark.parametrize("where", ["loop", "thread"])
 async def test_an_odd_error_is_an_error_too(bus: rvq.Bus, error: BaseException, words: str, where: str) -> None:
@@ -736,6 +737,10 @@ async def test_a_message_waits_at_its_worker_when_no_more_dead_letters_fit(
         ({"handler": generating}, TypeError, "handler=generating is a generator"),
         ({"handler": functools.partial(generating)}, TypeError, "is a generator"),
         ({"handler": Generating()}, TypeError, "is a generator"),
+        ({"handler": lambda: None}, TypeError, "handler=.*lambda.* does not take one message"),
+        ({"handler": dict.get}, TypeError, "handler=dict.get does not take one message"),
+        ({"handler": type("Work", (), {})}, TypeError, "handler=Work does not take one message"),
+        ({"on_table": 5}, TypeError, "on_table=5 cannot be called"),
         ({"on_lost": "shrug"}, ValueError, "on_lost='shrug' is not known"),
         ({"backoff": 0.5}, TypeError, r"backoff=0\.5 is not known: give rvq\.Backoff"),
         ({"ledger": "work.db"}, TypeError, r"ledger='work\.db' is not a ledger: give rvq\.Ledger\.sqlite"),

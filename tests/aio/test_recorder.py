@@ -14,6 +14,7 @@ import pytest
 
 import rvq
 from rvq.aio import recorder as module
+from rvq.aio.recording import Recording
 from rvq.journal import JournalReader, verify
 from rvq.journal.messages import messages
 from rvq.journal.storage import OsFile
@@ -100,6 +101,53 @@ async def test_the_journal_alone_tells_who_owned_and_who_did_what(bus: rvq.Bus, 
     assert {Stamp, TableFrame, Handled} <= set(map(type, frames))
     done = [run for frame in frames if isinstance(frame, Handled) and frame.source == me for run in frame.runs]
     assert sum(run.last - run.first + 1 for run in done) == 100
+
+
+async def test_what_a_dead_recorder_left_on_disk_is_not_stored_again(
+    bus: rvq.Bus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with rvq.Sender("work", bus=bus) as sender:
+        dead = rvq.Recorder(tmp_path, "work", bus=bus)
+        await dead.__aenter__()
+        await until(lambda: "journal" in sender.tables)
+        await sender.send_many(range(50))
+        await soon(sender.flush())
+        with monkeypatch.context() as death:
+            death.setattr(Recording, "stored", lambda *_: None)  # on disk, and nobody is told
+            await sender.send_many(range(50, 100))
+            await sender.send(bytes(300_000))
+            await until(lambda: synced(tmp_path) == 101)
+            kill(dead)
+        async with rvq.Recorder(tmp_path, "work", bus=bus) as other:
+            await sender.send_many(range(100, 150))
+            await soon(sender.flush())
+            assert other.stats["work"].acked == 101, "told to be done, whoever stored them"
+    assert synced(tmp_path) == 151
+    assert Counter(map(str, recorded(tmp_path))) == Counter(map(str, [*range(150), bytes(300_000)]))
+
+
+def kill(recorder: rvq.Recorder) -> None:
+    """As kill -9 does it: no goodbye, and files as they are."""
+    assert recorder._writing is not None and recorder._journal is not None
+    recorder._writing.cancel()
+    for recording in recorder._recordings:
+        recording._driver.close()
+    recorder._journal.abort()
+    recorder._closed = True
+
+
+async def test_a_recorder_that_cannot_read_what_is_there_records_all_the_same(
+    bus: rvq.Bus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def damaged(*_: object) -> None:
+        raise rvq.JournalError(tmp_path, "a bit changed")
+
+    monkeypatch.setattr(module, "stored_lately", damaged)
+    async with rvq.Recorder(tmp_path, "work", bus=bus), rvq.Sender("work", bus=bus) as sender:
+        await until(lambda: "journal" in sender.tables)
+        await sender.send("kept")
+    assert recorded(tmp_path) == ["kept"]
+    assert "a bit changed" in caplog.text
 
 
 class Refusing:

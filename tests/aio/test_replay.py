@@ -11,10 +11,8 @@ from typing import Any
 import pytest
 
 import rvq
-from rvq.aio.past import StreamPast
-from rvq.aio.replay import Chosen, _has_all_before, _Pace
+from rvq.aio.replay import Chosen, _Pace
 from rvq.journal.messages import Recorded
-from rvq.wire.frames import GroupStamp, Member, Stamp, Version
 from rvq.wire.records import Content
 from tests.aio.ends import Worker, soon, until
 
@@ -127,44 +125,6 @@ async def test_the_pace(
     assert found == pytest.approx(pauses)
 
 
-# --- what a new group missed ----------------------------------------------------------------------------------------
-
-
-async def test_a_group_that_comes_late_gets_what_was_recorded_and_then_what_is_sent_each_once(
-    bus: rvq.Bus, tmp_path: Path
-) -> None:
-    async with rvq.Recorder(tmp_path, "work", bus=bus), Worker(bus) as others:
-        async with rvq.Sender("work", bus=bus) as gone:
-            await until(lambda: len(gone.tables) == 2)
-            await gone.send_many([f"gone/{n}" for n in range(50)])
-        async with rvq.Sender("work", bus=bus) as stays:
-            await until(lambda: len(stays.tables) == 2)
-            sent = 0
-
-            async def send() -> None:
-                nonlocal sent
-                while True:
-                    await stays.send(f"live/{sent}")
-                    sent += 1
-                    await asyncio.sleep(0.001)
-
-            sending = asyncio.create_task(send())
-            await until(lambda: sent > 50)
-            async with Worker(bus, group="late") as late:
-                assert await soon(rvq.catch_up(tmp_path, "work", "late", bus=bus)) > 100
-                sending.cancel()
-                await asyncio.wait({sending})
-                await soon(stays.flush())
-    wanted = Counter([f"gone/{n}" for n in range(50)] + [f"live/{n}" for n in range(sent)])
-    assert Counter(late.bodies) == wanted, "no gap and no repeat at the seam"
-    assert Counter(others.bodies) == wanted, "and the others got nothing again"
-
-
-async def test_catching_up_needs_somebody_of_the_group(bus: rvq.Bus, root: Path) -> None:
-    with pytest.raises(TimeoutError):
-        await soon(rvq.catch_up(root, "work", "late", bus=bus, linger=0.2))
-
-
 # --- what was never done --------------------------------------------------------------------------------------------
 
 
@@ -249,15 +209,3 @@ async def test_ended_midway_only_what_was_under_way_is_offered_again(
             await soon(rvq.offer_again(tmp_path, "work", "default", bus=bus, on_sent=break_off))
         assert await soon(rvq.offer_again(tmp_path, "work", "default", bus=bus)) == 6
     assert Counter(worker.bodies) == Counter(range(10))
-
-
-def test_a_stream_is_waited_for_until_the_journal_has_all_before_the_seam() -> None:
-    past, recorded = StreamPast("late"), StreamPast("journal")
-    assert not _has_all_before(past, recorded), "not known yet from where on the group has it"
-    past.stamped(
-        Stamp(7, "work", 2, 10, False, (GroupStamp("late", 2, 10, Version(1, 1), (Member(1, 1),), (), (), ()),))
-    )
-    recorded.done_to = 8
-    assert not _has_all_before(past, recorded)
-    recorded.done_to = 9
-    assert _has_all_before(past, recorded)

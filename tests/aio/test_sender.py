@@ -419,6 +419,18 @@ async def test_it_says_for_whom_it_waits(bus: rvq.Bus) -> None:
         assert "nobody of group 'team' is left" in str(sender.waiting_for)
 
 
+async def test_that_the_window_is_full_while_nobody_listens_is_said_once(
+    bus: rvq.Bus, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with rvq.Sender("work", bus=bus, window=limits.FRAME_BYTES_MIN) as sender:
+        sending = asyncio.create_task(sender.send_many([bytes(500)] * 200))
+        await until(lambda: "the window is full: nobody listens to 'work'" in caplog.text)
+        await stays(lambda: not sending.done() and caplog.text.count("the window is full") == 1, 0.1)
+        async with Worker(bus):
+            await soon(sending)
+            await soon(sender.flush())
+
+
 async def test_a_group_that_is_held_for_is_said_aloud_and_given_up_when_its_time_is_over(
     bus: rvq.Bus, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -430,14 +442,15 @@ async def test_a_group_that_is_held_for_is_said_aloud_and_given_up_when_its_time
             await stays(lambda: sender.tables.keys() == {"default", "team"}, 0.1)
         await until(lambda: "nobody of group 'team'" in str(sender.waiting_for))
         await sender.send("two")
-        assert others.bodies == ["one"], "held for the others too"
+        await until(lambda: others.bodies == ["one", "two"])
+        assert sender.undone == 2, "for the team"
         await soon(sender.flush())
         assert others.bodies == ["one", "two"]
-        assert (sender.stats.lost, sender.stats.acked, sender.tables.keys()) == (1, 2, {"default"})
+        assert (sender.stats.lost, sender.stats.acked, sender.tables.keys()) == (2, 2, {"default"})
     said = [record.message.partition(": ")[2] for record in caplog.records if record.levelname == "WARNING"]
     assert said[:2] == [
-        "group team: nobody is left: holding messages",
-        "group team: nobody came back in 0.5 s: gave up 1 messages of it",
+        "group team: holding messages until somebody is there",
+        "group team: nobody came back in 0.5 s: gave up 2 messages of it",
     ]
 
 

@@ -16,6 +16,8 @@ import pytest
 
 from rvq.cli.listen import main
 from tests.cli.processes import Commands, Running, until
+from tests.cli.test_journal import write
+from tests.journal.test_messages import frame
 
 
 def numbers(count: int) -> bytes:
@@ -61,6 +63,7 @@ def test_options_that_make_no_sense_are_refused(
         (["work", "--tap", "--exec", "true"], "--exec is for who handles messages, and --tap only sees them"),
         (["work", "--tap", "--group", "g"], "--group is for who handles messages"),
         (["work", "--tap", "--group", "default"], "--group is for who handles messages"),
+        (["work", "--tap", "--from-journal", "d"], "--from-journal is for who handles messages"),
         (["work", "--tap", "--weight", "1"], "--weight is for who handles messages"),
         (["work", "--tap", "--concurrency", "2"], "--concurrency says how commands are run"),
         (["work", "--port", "0"], "port=0 is not a port"),
@@ -243,6 +246,28 @@ def test_a_slow_reader_is_waited_for_and_the_receiver_stays_a_member(commands: C
 
 
 # --- tapping ---
+
+
+def test_a_group_begins_with_what_was_recorded_and_goes_on_with_what_is_sent(
+    commands: Commands, tmp_path: Path
+) -> None:
+    write(tmp_path, frame(1, 10))
+    recorder = commands.start("__main__", "record", str(tmp_path), "--label", "work")
+    recorder.until_said("recording")
+    listeners = [commands.listen("--group", "late", "--from-journal", str(tmp_path)) for _ in range(2)]
+    assert commands.send(data=numbers(10)).ended() == 0
+    until(lambda: sum(len(listener.lines) for listener in listeners) >= 20)
+    for listener in listeners:
+        listener.interrupt()
+        assert listener.ended() == 0
+    heard = sorted(text for listener in listeners for text in listener.texts)
+    assert heard == sorted([*(f"7/{n}" for n in range(1, 11)), *(str(n) for n in range(10))])
+
+
+def test_a_folder_that_is_no_journal_is_a_fault_in_one_line(commands: Commands, tmp_path: Path) -> None:
+    listener = commands.start("listen", "work", "--from-journal", str(tmp_path))
+    assert listener.ended() == 1
+    assert "not a journal, since it has no journal.json" in listener.words[-1] and len(listener.words) == 1
 
 
 def start_tap(commands: Commands, *arguments: str) -> Running:

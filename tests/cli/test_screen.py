@@ -30,7 +30,9 @@ class Terminal:
         self.drawn = ""
         self._theirs = theirs
         command = [sys.executable, "-m", "rvq.cli", "top", "--port", str(port)]
-        environment = os.environ | {"TERM": "xterm-256color"}
+        # Who has read lines with readline, as pytest has, passes a size on to its children: it would be taken for ours.
+        kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+        environment = kept | {"TERM": "xterm-256color"}
         self.process = subprocess.Popen(
             command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True
         )

@@ -35,7 +35,7 @@ class Ears:
 
     def announce(self, one: Table, *ids: int) -> None:
         """A table is known, and these say that it is theirs."""
-        self.audience.offer(GROUP, one)
+        self.audience.offer(0.0, GROUP, one)
         for id in ids or one.everyone:
             self.announced[id] = one.version
 
@@ -125,7 +125,7 @@ def test_a_table_that_is_only_announced_and_never_heard_is_asked_for() -> None:
     ears.announced[5] = Version(4, 5)
     ears.beat(0.0, 5)
     assert ears.audience.lacks_table(ears.audience.ears[5])
-    ears.audience.offer(GROUP, table(4, 5, 5))
+    ears.audience.offer(0.0, GROUP, table(4, 5, 5))
     assert not ears.audience.lacks_table(ears.audience.ears[5])
     ears.settle(0.0)
     assert not ears.audience.lacks_table(ears.audience.ears[5])
@@ -198,7 +198,7 @@ def test_of_several_tables_the_one_with_most_members_who_are_heard_is_adopted() 
 
 def test_only_so_many_tables_are_remembered_the_newest_ones(ears: Ears) -> None:
     for counter in range(2, TABLES_MAX + 20):
-        ears.audience.offer(GROUP, table(counter, 5, 5, 6, 7, 8))
+        ears.audience.offer(0.0, GROUP, table(counter, 5, 5, 6, 7, 8))
     known = ears.audience.groups[GROUP].known
     assert len(known) == TABLES_MAX
     assert max(known) == Version(TABLES_MAX + 19, 5)
@@ -228,9 +228,9 @@ def test_a_receiver_cannot_change_its_group(ears: Ears) -> None:
 
 
 def test_one_that_said_goodbye_is_not_heard_again(ears: Ears) -> None:
-    assert ears.audience.goodbye(6)
-    assert not ears.audience.goodbye(6), "said once"
-    assert not ears.audience.goodbye(99)
+    assert ears.audience.goodbye(6, "at 6")
+    assert not ears.audience.goodbye(6, "at 6"), "said once"
+    assert not ears.audience.goodbye(99, "at 99")
     ears.beat(0.2, 5, 6, 7)
     assert ears.settle(0.2)
     assert ears.members == [5, 7]
@@ -356,7 +356,7 @@ def test_when_nobody_is_left_the_group_is_held_and_not_stamped(ears: Ears) -> No
 
 def test_when_all_said_goodbye_the_group_is_held_until_someone_comes(ears: Ears) -> None:
     for id in (5, 6, 7):
-        ears.audience.goodbye(id)
+        ears.audience.goodbye(id, f"at {id}")
     assert not ears.settle(0.1)
     assert ears.held
     ears.announce(table(4, 9, 9))
@@ -377,7 +377,7 @@ def test_those_who_drain_in_the_table_are_in_force_until_they_go(ears: Ears) -> 
     assert ears.settle(0.2)
     group = ears.audience.groups[GROUP]
     assert group.everyone == {5, 6, 7}
-    ears.audience.goodbye(6)
+    ears.audience.goodbye(6, "at 6")
     assert ears.settle(0.3)
     assert group.everyone == {5, 7}
 
@@ -412,7 +412,7 @@ def test_one_that_was_never_echoed_has_no_lease_to_wait_for(ears: Ears) -> None:
 
 
 def test_of_one_that_said_goodbye_no_silence_is_told(ears: Ears) -> None:
-    ears.audience.goodbye(5)
+    ears.audience.goodbye(5, "at 5")
     assert list(ears.audience.silences(1.0, frozenset({5}), frozenset())) == []
 
 
@@ -475,7 +475,7 @@ def test_one_who_called_the_stream_orphaned_is_no_witness(lost: Ears) -> None:
 
 def test_one_who_is_gone_is_no_witness(lost: Ears) -> None:
     lost.beat(WAIT + 0.1, 6)
-    lost.audience.goodbye(6)
+    lost.audience.goodbye(6, "at 6")
     assert not stopped(lost, WAIT + 0.1)
 
 
@@ -534,7 +534,7 @@ def forget(ears: Ears) -> None:
 
 
 def goodbye(ears: Ears) -> None:
-    ears.audience.goodbye(5)
+    ears.audience.goodbye(5, "at 5")
 
 
 def never_echoed(ears: Ears) -> None:

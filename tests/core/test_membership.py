@@ -138,9 +138,9 @@ def test_a_table_moves_shards_from_the_one_before_and_no_more_than_it_must() -> 
     group = alone()
     tables = [group.table]
     for n in range(1, 6):
-        group.hear(n, alive(100 + n), "b")
+        group.hear(n, alive(100 + n), 100 + n)
         for m in range(1, n):
-            group.hear(n, alive(100 + m, 1 + n), "b")
+            group.hear(n, alive(100 + m, 1 + n), 100 + m)
         tables.append(run(group, n, n + 0.9))
     for before, after in pairwise(tables):
         assert before is not None and after is not None
@@ -151,9 +151,9 @@ def test_a_table_moves_shards_from_the_one_before_and_no_more_than_it_must() -> 
 def test_one_who_is_there_again_under_a_new_id_gets_what_it_had() -> None:
     group = alone()
     for id in (7, 8, 9):
-        group.hear(1.0, alive(id), "b")
+        group.hear(1.0, alive(id), id)
     before = run(group, 1.0, 1.5)
-    group.goodbye(1.6, 8)
+    group.goodbye(1.6, 8, 8)
     group.hear(1.6, alive(11), "c")
     after = run(group, 1.6, 1.9)
     assert before is not None and after is not None and ids(after) == [5, 7, 9, 11]
@@ -179,11 +179,11 @@ def test_a_keeper_that_heard_nobody_for_a_while_goes_back_to_the_map_that_it_sha
     group = alone()
     before = replace(table(2, 5, 5, 7, 9), shard_map=(2, 0, 1, 2) * 255 + (0, 1) * 2)
     for id in (7, 9):
-        group.hear(1.0, alive(id), "b")
+        group.hear(1.0, alive(id), id)
     assert group.offer(1.0, before)
     assert ids(run(group, 1.0, 3.0)) == [5]
     for id in (7, 9):
-        group.hear(3.0, alive(id, 2, version=Version(7, 7)), "b")
+        group.hear(3.0, alive(id, 2, version=Version(7, 7)), id)
     union = run(group, 3.0, 3.5)
     assert union is not None and ids(union) == [5, 7, 9]
     assert union.shard_map == before.shard_map
@@ -321,7 +321,7 @@ def test_after_a_goodbye_no_heartbeat_counts_again() -> None:
     group = alone()
     group.hear(1.0, alive(7), "b")
     run(group, 1.0, 1.2)
-    group.goodbye(1.3, 7)
+    group.goodbye(1.3, 7, "b")
     assert not group.hear(1.3, alive(7, counter=2**63 - 1), "b")
     assert ids(run(group, 1.3, 1.3 + T.settle)) == [5]
 
@@ -332,7 +332,7 @@ def test_one_who_leaves_drains_until_its_goodbye() -> None:
     run(group, 1.0, 1.2)
     group.hear(1.3, alive(7, 2, leaving=True, version=group.version), "b")
     assert bare(run(group, 1.3, 1.4)) == table(3, 5, 5, draining=(7,))
-    group.goodbye(1.5, 7)
+    group.goodbye(1.5, 7, "b")
     assert bare(run(group, 1.5, 1.6)) == table(4, 5, 5)
 
 
@@ -541,10 +541,11 @@ def test_the_departed_are_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(membership.limits, "REMEMBERED_MAX", 3)
     group = alone(5)
     for id in range(100, 110):
-        group.goodbye(1.0, id)
+        group.hear(1.0, alive(id), id)
+        group.goodbye(1.0, id, id)
         group.check_invariants()
-    assert not group.hear(1.0, alive(109), "x")
-    assert group.hear(1.0, alive(100), "x"), "the oldest are forgotten"
+    assert not group.hear(1.0, alive(109, 2), 109)
+    assert group.hear(1.0, alive(100, 2), 100), "the oldest are forgotten"
 
 
 # --- everyone together --------------------------------------------------------------------------------------------
@@ -614,7 +615,7 @@ def test_whoever_comes_and_goes_all_who_stay_soon_have_one_table_of_them_all(
         elif action == "goodbye" and id in group.live:
             del group.live[id]
             for other in group.live.values():
-                other.goodbye(group.now, id)
+                other.goodbye(group.now, id, id)
         group.go_on(pause)
     group.go_on(T.expiry + 3 * PAUSE_S_MAX)
     staying = sorted(id for id, one in group.live.items() if not one.leaving)

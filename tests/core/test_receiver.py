@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rvq import limits
@@ -719,17 +719,21 @@ def test_a_sender_that_lacks_the_table_gets_it(pump: Pump) -> None:
 
 def test_another_receiver_gets_stamps_and_frames_that_are_here(pump: Pump) -> None:
     _, receiver = with_messages(pump, *range(5))
+    assert hear(receiver, pump.now, AskStamps(9, SENDER, 1, 9), "the asker") == [], "a stranger is not answered"
+    hear(receiver, pump.now, Alive(9, LABEL, GROUP, 1, 1, False, False, 0, NO_VERSION, (), ()), "the asker")
+    assert hear(receiver, pump.now, Nak(9, SENDER, (2, 3), ()), "another") == []
     ((target, datagram),) = hear(receiver, pump.now, AskStamps(9, SENDER, 1, 9), "the asker")
     assert target == "the asker" and isinstance(decode_control(datagram), Stamp)
     ((target, datagram),) = hear(receiver, pump.now, Nak(9, SENDER, (2, 3), ()), "the asker")
     assert target == "the asker" and peek(datagram)[0] == FrameType.DATA
-    assert hear(receiver, pump.now, Nak(9, 0xDEF, (2, 3), ())) == []
-    assert hear(receiver, pump.now, Nak(9, SENDER, (50, 60), ())) == []
+    assert hear(receiver, pump.now, Nak(9, 0xDEF, (2, 3), ()), "the asker") == []
+    assert hear(receiver, pump.now, Nak(9, SENDER, (50, 60), ()), "the asker") == []
 
 
 def test_one_nak_is_answered_with_a_bounded_number_of_bytes(pump: Pump) -> None:
     _, receiver = with_messages(pump, *(bytes(50_000) for _ in range(20)))
     pump.run(pump.now + 1.0)
+    hear(receiver, pump.now, Alive(9, LABEL, GROUP, 1, 1, False, False, 0, NO_VERSION, (), ()))
     answer = hear(receiver, pump.now, Nak(9, SENDER, (1, 20), ()))
     assert answer and sum(len(datagram) for _, datagram in answer) <= limits.REPAIR_BYTES_MAX // 4
 
@@ -785,6 +789,8 @@ def test_only_so_many_streams_are_followed(pump: Pump) -> None:
         receiver.receive(0.0, encode_control(frame, TAG), id)
     assert len(receiver.streams) == limits.STREAMS_MAX
     hear(receiver, 0.0, SenderGoodbye(1, LABEL))
+    assert 1 in receiver.streams, "somebody else says so"
+    hear(receiver, 0.0, SenderGoodbye(1, LABEL), 1)
     hear(receiver, 0.0, SenderAlive(99_999, LABEL, 1, False, 0, 0, 1, 0, (), ()))
     assert 99_999 in receiver.streams
     receiver.check_invariants()
@@ -793,7 +799,7 @@ def test_only_so_many_streams_are_followed(pump: Pump) -> None:
 def test_the_socket_buffer_is_shared_by_all_streams(pump: Pump) -> None:
     receiver = pump.receiver(5, receive_bytes=800_000)
     for id in (1, 2, 3, 4):
-        hear(receiver, 0.0, SenderAlive(id, LABEL, 1, False, 0, 0, 1, 0, (), ()))
+        hear(receiver, 0.0, SenderAlive(id, LABEL, 1, False, 0, 0, 1, 0, (), ()), id)
     assert [stream.intake.window for stream in receiver.streams.values()] == [200_000] * 4
 
 
@@ -881,6 +887,7 @@ def mutated(random: Random, datagram: bytes) -> bytes:
     return bytes(changed)
 
 
+@example(85055902).via("a frame that came anew, and longer, was read out of the shorter one that had been dropped")
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**32))
 def test_real_frames_with_a_few_bytes_changed_never_raise(seed: int) -> None:

@@ -10,9 +10,9 @@ def test_one_that_is_heard_is_told_until_it_is_silent() -> None:
     recorders = Recorders(1.0)
     assert not recorders
     recorders.hear(0.0, 7, "there")
-    recorders.hear(0.5, 7, "elsewhere")
+    recorders.hear(0.5, 7, "there")
     recorders.expire(1.4)
-    assert recorders.addresses == ["elsewhere"]
+    assert recorders.addresses == ["there"]
     recorders.expire(1.5)
     assert not recorders
 
@@ -20,8 +20,8 @@ def test_one_that_is_heard_is_told_until_it_is_silent() -> None:
 def test_one_that_says_goodbye_is_told_no_more() -> None:
     recorders = Recorders(1.0)
     recorders.hear(0.0, 7, "there")
-    recorders.forget(7)
-    recorders.forget(8)
+    recorders.forget(7, "there")
+    recorders.forget(8, "there")
     assert not recorders
 
 

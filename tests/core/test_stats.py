@@ -14,7 +14,7 @@ from rvq.core.stats import COUNTERS, Counts, Stats
 
 
 def test_counters_begin_at_nothing() -> None:
-    assert Counter(map(str, Stats().as_dict().values())) == {"0": 15, "{}": 2}
+    assert Counter(map(str, Stats().as_dict().values())) == {"0": 16, "{}": 2}
     assert set(asdict(Counts()).values()) == {0}
 
 

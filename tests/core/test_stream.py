@@ -146,7 +146,7 @@ class Bench:
             groups=(GroupState(group, Version(1, 5), done_to, held, shards),),
             echoes=(Echo(ME, self.beats.counter), Echo(77, 999)) if echo else (),
         )
-        self.stream.on_alive(self.now, frame, HERE)
+        self.stream.on_alive(self.now, frame)
         self.stream.check_invariants()
 
     def answer(self, *lanes: LaneAnswer, nonce: int | None = None, tried: tuple[Tried, ...] = ()) -> None:
@@ -332,7 +332,7 @@ def test_a_late_heartbeat_of_the_sender_renews_nothing(bench: Bench) -> None:
     bench.beats.beat(0.3)
     bench.beat()
     frame = SenderAlive(SENDER, "work", 1, False, 0, 0, 1, 1, (), (Echo(ME, 1),))
-    bench.stream.on_alive(5.0, frame, HERE)
+    bench.stream.on_alive(5.0, frame)
     assert bench.stream.lease.until == pytest.approx(1.3)
     assert bench.stream.is_silent(5.0), "an old heartbeat is no sign of life"
 
@@ -1039,6 +1039,22 @@ def test_it_asks_no_more_when_the_lane_is_lost() -> None:
     bench.said.clear()
     bench.run(0.9)
     assert bench.all(HandOver) == [] and bench.start() == []
+
+
+def test_it_asks_on_although_what_stands_at_the_fence_turns_out_to_be_done() -> None:
+    """A former owner is heard again: it had done that. The stamp may be on its way: the rest is nobody's till then."""
+    bench = with_backlog()
+    consider(bench)
+    bench.said.clear()
+    bench.beats.beat(bench.now)
+    bench.beat(done_to=17)
+    bench.run(0.35)
+    assert {ask.first for ask in bench.all(HandOver)} == {16}
+    assert bench.start() == []
+    bench.hear(bench.stamper.move(25, GROUP, Moved(1, 0, 16, ME)))
+    bench.run(0.4)
+    bench.answer(LaneAnswer(1, 0, 16, 17, (), True))
+    assert bench.start() == [18, 20, 22, 24]
 
 
 def test_a_fence_is_gone_when_the_lane_was_lost_and_came_back_in_one_breath() -> None:

@@ -8,6 +8,7 @@ from rvq.core.machine import Wall
 from rvq.core.stats import Stats
 from rvq.core.taken import RecorderWork
 from rvq.wire.records import make_record
+from rvq.wire.stored import read_stored
 from tests.core.test_work import ME, frame, frame_of, held, lane_of
 
 
@@ -137,3 +138,15 @@ def test_an_unreadable_frame_is_spoilt_and_not_done(work: RecorderWork) -> None:
     assert lane.done.floor == 0
     work.add(lane, good)
     assert len(work.take_frames(9)) == 1
+
+
+def test_what_the_journal_has_is_left_out_of_what_is_stored_and_done_all_the_same(work: RecorderWork) -> None:
+    lane = lane_of()
+    work.add(lane, frame(1, "abcde"))
+    (taken,) = work.take_frames(9)
+    assert taken.without({9}.__contains__) is taken
+    left = taken.without({1, 4, 9}.__contains__)
+    assert left is not None and list(left.sequences) == [2, 3, 5]
+    assert list(read_stored(*left.block()).sequences) == [2, 3, 5]
+    assert taken.without(range(1, 6).__contains__) is None
+    assert left.spans == taken.spans == [(0, 5)]

@@ -221,7 +221,7 @@ def test_streams_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "STREAMS_MAX", 2)
     tap = make_tap()
     for stream in (1, 2, 3):
-        tap.receive(0.0, frame(1, ["x"], stream=stream), "s")
+        tap.receive(0.0, frame(1, ["x"], stream=stream), stream)
     assert [message.sender for message in tap.take(0.0, 9)] == [1, 2]
 
 

@@ -90,7 +90,7 @@ def test_it_begins_behind_a_tail() -> None:
 
 def test_of_a_stream_that_has_sent_nothing_it_misses_nothing() -> None:
     tap = Tap()
-    tap.stream.on_alive(0.0, alive(last=0), "sender")
+    tap.stream.on_alive(0.0, alive(last=0))
     tap.wake(CONTROL_GAP_S)
     assert tap.hear(0.1, batch(2)) == []
     assert tap.asks(0.2) == ((1, 1), ())
@@ -99,7 +99,7 @@ def test_of_a_stream_that_has_sent_nothing_it_misses_nothing() -> None:
 
 def test_frames_that_a_heartbeat_overtook_are_not_missed() -> None:
     tap = Tap()
-    tap.stream.on_alive(0.0, alive(last=5), "sender")
+    tap.stream.on_alive(0.0, alive(last=5))
     assert tap.stream.next_deadline() == CONTROL_GAP_S
     assert tap.hear(0.01, batch(4)) == [4]
     tap.wake(CONTROL_GAP_S)
@@ -108,7 +108,7 @@ def test_frames_that_a_heartbeat_overtook_are_not_missed() -> None:
 
 def test_what_is_numbered_and_perhaps_not_sent_is_not_where_it_begins() -> None:
     tap = Tap()
-    tap.stream.on_alive(0.0, alive(last=50, done_to=10), "sender")
+    tap.stream.on_alive(0.0, alive(last=50, done_to=10))
     tap.wake(1.0)
     assert tap.hear(1.0, batch(11)) == [11], "it was held back for the receivers"
 
@@ -211,7 +211,7 @@ def test_what_was_not_sent_yet_is_not_asked_for() -> None:
     tap = Tap()
     tap.hear(0.0, batch(1))
     position = read_data_header(batch(1)).position
-    tap.stream.on_alive(0.1, alive(last=900, position=position, done_to=0), "sender")
+    tap.stream.on_alive(0.1, alive(last=900, position=position, done_to=0))
     assert tap.asks(1.0) is None
     assert tap.hear(9.0, batch(2)) == [2]
     assert tap.stats.lost == 0
@@ -233,7 +233,7 @@ def test_what_its_sender_has_let_go_of_is_not_waited_for_long() -> None:
     assert tap.wake(FUTILE_S - 0.01) == []
     assert tap.wake(FUTILE_S) == [3], "the sender still has 4"
     assert tap.stats.lost == 1
-    tap.stream.on_alive(0.2, alive(last=5, done_to=4), "sender")
+    tap.stream.on_alive(0.2, alive(last=5, done_to=4))
     assert tap.wake(0.2 + FUTILE_S) == [5]
 
 
@@ -330,7 +330,7 @@ def test_a_stream_is_over_when_it_was_silent_for_long() -> None:
     tap = Tap()
     tap.hear(1.0, batch(1))
     assert not tap.stream.is_over(FORGET_S)
-    tap.stream.on_alive(2.0, alive(last=1), "sender")
+    tap.stream.on_alive(2.0, alive(last=1))
     assert tap.stream.next_deadline() == 2.0 + FORGET_S
     assert tap.stream.is_over(2.0 + FORGET_S)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,25 @@ def test_bytes_come_back_from_where_they_were_put(tmp_path: Path) -> None:
     again = storage.open(tmp_path / "a")
     assert again.read(0, 100) == b"hello"
     again.close()
+
+
+def test_many_parts_are_written_as_if_they_were_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = [bytes([n % 256]) * (n % 7) for n in range(3000)]
+    file = storage.create(tmp_path / "a")
+    file.write_parts(3, [b"", *parts, bytearray(b"end"), memoryview(b"!")])
+    wanted = bytes(3) + b"".join(parts) + b"end!"
+    assert file.read(0, 100_000) == wanted
+    whole = os.pwritev
+
+    def short(fd: int, some: list[bytes], at: int) -> int:
+        """As when the disk fills up, and somebody makes room."""
+        return whole(fd, some[: len(some) // 2], at)
+
+    monkeypatch.setattr(os, "pwritev", short)
+    file.truncate(0)
+    file.write_parts(3, [*parts, b"end!"])
+    assert file.read(0, 100_000) == wanted
+    file.close()
 
 
 def test_creating_empties_what_was_there(tmp_path: Path) -> None:

@@ -137,6 +137,14 @@ class Network:
         self._ip(self._switch, "link", "set", port, state)
         return before if state == "up" else time.monotonic()
 
+    def narrow(self, host: str, mtu: int) -> None:
+        """What is larger does not pass between that host and the others, though both ends know nothing of it."""
+        self._ip(self._switch, "link", "set", self._ports[host], "mtu", str(mtu))
+
+    def configure(self, *words: str) -> None:
+        """The `ip` command on the host of the switches, which is called `switch`."""
+        self._ip(self._switch, *words)
+
     def lose(self, percent: int, hosts: Iterable[str]) -> None:
         """Each datagram that reaches one of these hosts is dropped with that probability. Raises Unavailable."""
         for host in hosts:

@@ -31,6 +31,7 @@ from rvq.sim.deeds import claimed
 from rvq.sim.history import (
     Broken,
     Dead,
+    Deceived,
     Done,
     Ended,
     Event,
@@ -458,6 +459,7 @@ BAD: dict[Promise, Tale] = {
     Promise.ACCOUNT: good(),
     Promise.STORED: also(Recording(0.0, "j1", "journal"), Done(1.0, 7, "journal", 1)),
     Promise.TOLD: also(stamp(), told((Outcome.ACKED, 1, 1, 1))),
+    Promise.SEALED: also(Deceived(1.0, "r1", "a frame that was forged")),
     Promise.BROKEN: Tale().broken("r1", "KeyError: 7"),
 }
 

@@ -157,4 +157,5 @@ def test_the_route_of_a_frame_is_its_channel() -> None:
     channels = set()
     world.network.overhear = lambda _s, datagrams: channels.update(read_header(d).channel for d in datagrams)
     world.run()
-    assert channels == {1, 2, 3} and Route.DATA is not Route.CONTROL
+    assert channels == {1, 2, 3, 4}, "unicast, and one for each route"
+    assert len(channels) == 1 + len(Route)

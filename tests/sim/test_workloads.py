@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -42,6 +43,13 @@ def test_kinds_that_came_later_do_not_change_what_older_seeds_mean(plans: list[P
         original = make_plan(Random(seed))
         assert set(original.faults) <= set(plans[seed].faults)
         assert all(kind in LATER | VANISHING for _, kind in set(plans[seed].faults) - set(original.faults))
+
+
+def test_a_world_with_much_to_do_has_time_for_it(plans: list[Plan]) -> None:
+    """Seed 40001086: 594 messages of 100 ms, and in the end one receiver."""
+    busy = replace(plans[0], senders=3, messages=198, handling_s=0.1, slow_handlers=0.02, failures=0.0)
+    assert 75 < busy.work_s < 85
+    assert replace(busy, failures=0.5).work_s == pytest.approx(2 * busy.work_s)
 
 
 def test_names_of_faults_are_not_used_twice() -> None:

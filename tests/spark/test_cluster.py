@@ -19,6 +19,7 @@ import pytest
 from rvq.bus import Bus
 from tests.spark.conftest import ROOT, environment
 from tests.spark.listening import Listening
+from tests.spark.talking import Talking
 from tests.spark.writing import write_bodies
 
 if TYPE_CHECKING:
@@ -202,6 +203,25 @@ def test_a_sink_whose_driver_is_killed_repeats_only_what_was_on_its_way(
     assert twice <= again, "what comes twice says so"
     assert max(counts.values()) <= 2
     assert len(again) <= 100
+
+
+def test_a_driver_that_records_the_bus_is_killed_in_mid_stream_and_has_each_row_once(
+    spark: SparkSession, processes: Processes, tmp_path: Path, bus: Bus
+) -> None:
+    def drive() -> subprocess.Popen[str]:
+        return processes.drive("local[2]", Path("-"), tmp_path, "--bus", str(bus.port), "--rows", "1000000")
+
+    with Talking(bus) as talking:
+        driver = drive()
+        wait_for("three batches", driver, processes, lambda: commits(tmp_path) >= 4)
+        processes.kill(driver)
+        assert talking.undone, "there was something on its way"
+        driver = drive()
+        bodies = talking.finish(PATIENCE_S)
+        (tmp_path / "stop").touch()
+        processes.finish(driver)
+    assert len(bodies) > 1000
+    assert rows(spark, tmp_path) == Counter(bodies)
 
 
 def test_the_tests_run_what_is_in_this_folder() -> None:

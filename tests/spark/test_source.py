@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rvq.bus import Bus
+from rvq.journal import verify
+from tests.spark.talking import Talking
 from tests.spark.writing import write_bodies
 
 if TYPE_CHECKING:
@@ -28,6 +33,10 @@ def texts(frame: DataFrame) -> list[str]:
     return sorted(
         (row[0] for row in frame.selectExpr("string(value)").collect()), key=lambda text: int(text.split()[1])
     )
+
+
+def texts_of(frame: DataFrame) -> Counter[str]:
+    return Counter(row[0] for row in frame.selectExpr("string(value)").collect())
 
 
 def run(frame: DataFrame, folder: Path, **options: str) -> list[dict[str, Any]]:
@@ -74,6 +83,30 @@ def test_a_journal_is_a_stream_that_is_taken_up_where_it_was_left(
     write_bodies(copy, ["text 3000"], recorder=2)
     run(frame(), tmp_path)
     assert texts(spark.read.parquet(str(tmp_path / "out"))) == [*BODIES, "text 3000"]
+
+
+def test_one_line_reads_the_bus_with_no_other_process(spark: SparkSession, bus: Bus, tmp_path: Path) -> None:
+    checkpoint = {"checkpointLocation": str(tmp_path / "checkpoint")}
+    where = {"bus": "lo", "port": str(bus.port), "subscribe": "work", "keep": "1h"}
+    with Talking(bus) as talking:
+        frame = spark.readStream.format("rvq").options(**where, **checkpoint).load()
+        writer = frame.writeStream.format("parquet").options(path=str(tmp_path / "out"), **checkpoint)
+        query = writer.start()
+        try:
+            bodies = talking.finish(60)
+            query.processAllAvailable()
+        finally:
+            query.stop()
+    assert texts_of(spark.read.parquet(str(tmp_path / "out"))) == Counter(bodies)
+    folder = tmp_path / "checkpoint/rvq-source"
+    until(lambda: verify(folder).findings == [], "it left in good order: nothing is left open")
+
+
+def until(is_so: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + 30
+    while not is_so():
+        assert time.monotonic() < end, what
+        time.sleep(0.05)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import socket
@@ -209,6 +210,35 @@ def test_no_way_to_send_is_refused_with_what_to_do(bus: Bus, in_namespace: InNam
 
     with pytest.raises(BusError, match=r"no multicast .* by interface lo \(Network is unreachable\): .*ip route add"):
         in_namespace(scenario)
+
+
+def test_a_door_is_found_by_address_and_shared(bus: Bus) -> None:
+    with (
+        multicast.open_multicast(bus, HERE, bus.doctors_address),
+        multicast.open_door(bus, HERE) as first,
+        multicast.open_door(bus, HERE) as last,
+        multicast.open_unicast(bus, HERE) as calling,
+    ):
+        calling.sendto(b"is anybody there", (HERE.address, bus.port))
+        assert receive(last)[0] == b"is anybody there" and hears_nothing(first)
+
+
+def test_what_is_kept_whole_is_not_cut_to_fit(bus: Bus, in_namespace: InNamespace) -> None:
+    def scenario() -> list[object]:
+        make_lan()
+        interface = multicast.resolve_interface("eth0")
+        to, sent = (bus.data_address("work"), bus.port), []
+        with multicast.open_unicast(bus, interface) as sock:
+            for whole in (False, True, False):
+                multicast.keep_whole(sock, whole)
+                try:
+                    sent.append(sock.sendto(bytes(1473), to))
+                except OSError as error:
+                    sent.append(error.errno)
+                assert sock.sendto(bytes(1472), to) == 1472
+        return sent
+
+    assert in_namespace(scenario) == [1473, errno.EMSGSIZE, 1473]
 
 
 def test_a_socket_that_could_not_be_set_up_is_closed(bus: Bus) -> None:

@@ -66,4 +66,4 @@ def test_what_is_lost_and_new_keys_are_written_down_as_rvq_says_them(tmp_path: P
         ["doubtful", "00000000000000a1-4"],
         ["rekeyed"],
     ]
-    assert stream.LOST_SHOWN_MAX == 10, "of a process that is none of a soak"
+    assert stream.LOST_SHOWN == 10, "of a process that is none of a soak"
