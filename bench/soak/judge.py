@@ -139,6 +139,9 @@ def _judge_repeats(story: Story, groups: dict[tuple[str, Id], list[Handling]], a
                     1  # it saw that its lease was over, and stopped
                 )
                 continue
+            if latter.outcome == "cancelled" and _has_just_woken(story, latter):
+                account.counts[f"{latter.group}: begun on waking, and given back"] += 1
+                continue
             span = explanation(story, former)
             account.repeats.append((former, latter, span))
             if not latter.inherited and latter.process != former.process:
@@ -147,6 +150,14 @@ def _judge_repeats(story: Story, groups: dict[tuple[str, Id], list[Handling]], a
                 account.violations.append(_repeat(latter, former, "and no fault befell that one then"))
             elif not latter.redelivered:
                 account.violations.append(_repeat(latter, former, "and it is not marked as redelivered"))
+
+
+def _has_just_woken(story: Story, handling: Handling) -> bool:
+    """It was stopped between looking at its lease and writing down that it begins: that is one step for it."""
+    return any(
+        span.kind is Kind.STOP and span.process == handling.process and span.since < handling.start <= span.to + AFTER_S
+        for span in _spans(story, handling.process)
+    )
 
 
 def _repeat(latter: Handling, former: Handling, why: str) -> Violation:

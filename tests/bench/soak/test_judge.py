@@ -162,6 +162,17 @@ def test_one_that_gave_a_message_back_when_its_lease_was_over_has_not_handled_it
     assert account.ok and not account.repeats and account.counts["audit: given back in time"] == 1
 
 
+def test_one_that_begins_on_waking_and_gives_it_back_has_not_handled_it_and_one_that_goes_on_has() -> None:
+    for outcome in ("cancelled", "finish"):
+        book = Book()
+        book.started("b1.0", 4, 6.0)
+        book.finished("b1.0", 4, 6.1, outcome)
+        if outcome == "cancelled":
+            only(book, "in a lane that was not inherited")
+        book.befell(Kind.STOP, "b1", 3.5, 5.99, "b1.0")
+        assert book.judged().ok if outcome == "cancelled" else not only(book, "not inherited")
+
+
 def test_two_that_have_one_message_at_a_time_are_found_unless_one_stood_still() -> None:
     book = Book(keys=0)
     book.without("b0.0", "finish", of=4)
