@@ -137,7 +137,7 @@ class Chaos:
         self._sample_at = now + SAMPLE_S
         for host, member in self._crew.running.items():
             rss = member.rss_bytes
-            if rss:
+            if rss and member.has_opened:  # one that still starts would only spoil the picture
                 self.samples.append(Sample(now, host, rss))
             if member.end == "runs" and member.process.poll() not in (None, 0):
                 member.mark_end("failed", now)

@@ -134,10 +134,8 @@ def _judge_repeats(story: Story, groups: dict[tuple[str, Id], list[Handling]], a
         for former, latter in pairwise(handlings):
             if former.outcome == "failed":
                 continue  # the handler raised: it is to be tried again
-            if former.outcome == "cancelled":
-                account.counts[f"{former.group}: given back in time"] += (
-                    1  # it saw that its lease was over, and stopped
-                )
+            if former.outcome == "cancelled":  # it saw that its lease was over, and stopped
+                account.counts[f"{former.group}: given back in time"] += 1
                 continue
             if latter.outcome == "cancelled" and _has_just_woken(story, latter):
                 account.counts[f"{latter.group}: begun on waking, and given back"] += 1
@@ -351,6 +349,9 @@ def _count(story: Story, account: Account) -> None:
         counts[f"{group}: handled"] = sum(len(story.handled(id)[group]) for id in story.streams)
     counts["effects in the ledger"] = len(story.effects)
     counts["messages in the journal"] = len(story.stored)
+    # What holds for all first, then group by group.
+    by_group = sorted(counts, key=lambda what: what.partition(":")[0] if ":" in what else "")
+    account.counts = Counter({what: counts[what] for what in by_group})
 
 
 def _name(id: Id) -> str:
