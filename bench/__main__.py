@@ -24,7 +24,7 @@ BENCHES = [
     Bench("stalled", "memory with a receiver that stops reading", memory.run_stalled),
     Bench("passed", "memory with 10,000,000 messages passed", memory.run_passed),
     Bench("record", "what a journal costs: the same messages with a recorder and without", record.run),
-    Bench("watched", "what looking on costs: the same messages with rvq top open and without", watched.run),
+    Bench("watched", "what looking on costs: the same messages with rvq top and its page open or not", watched.run),
     Bench("peers", "rvq beside its peers and bare multicast, in the same run", compare.run),
     Bench("hosts", "rvq across hosts beside rvq on loopback (network namespaces)", hosts.run),
     Bench("sealed", "what a key costs: the same messages on a sealed bus and on a plain one", sealed.run),
