@@ -1,6 +1,7 @@
 # Every target does its own set-up: a virtual environment in .venv, made again when pyproject.toml changes.
 
 SEEDS ?= 200
+# How long `make fuzz` and `make soak` go on, and `make flood`.
 MINUTES ?= 10
 SECONDS ?= 30
 # What is installed beside rvq itself: `make test EXTRAS=dev,spark` runs the tests of Spark as well, which are large.
@@ -19,7 +20,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint format simulate model bench flood fuzz audit sbom clean
+.PHONY: help demo test check lint format simulate model bench flood fuzz soak audit sbom clean
 
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +71,9 @@ sbom: $(READY)  ## a bill of materials (CycloneDX) of all that users install, in
 	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[$(SBOM_EXTRAS)]'
 	@$(BIN)/python tools/sbom.py --extras $(SBOM_EXTRAS) > rvq.cdx.json
 	@echo "wrote rvq.cdx.json"
+
+soak: $(READY)  ## kill, stop, cut and re-key real processes, and account for every message: make soak MINUTES=30 SEED=7
+	@$(BIN)/python -m bench.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(RATE),--rate $(RATE))
 
 clean:  ## remove the virtual environment and everything that tools leave behind
 	rm -rf $(VENV) build dist *.egg-info rvq.cdx.json .pytest_cache .mypy_cache .ruff_cache .hypothesis

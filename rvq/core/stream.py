@@ -6,7 +6,8 @@ Composes `holding` (frames), `work` (messages) and `lease`. Frames to send are a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from heapq import nsmallest
 from itertools import chain, islice
 from random import Random
@@ -62,7 +63,7 @@ CLOCK_S_WARN = 0.5
 ASKED_MAX = 16
 """Receivers whose answers count: they come within a moment, and one is asked twice a second at least."""
 LOST_SHOWN = 10
-"""Messages of a sender that is gone that are named."""
+"""Messages of a sender that is gone that are named: one line of a log. All are counted."""
 FORGET_S = 60.0
 """How long a stream whose sender is silent is remembered, in case it was only stopped."""
 
@@ -625,15 +626,31 @@ class Stream:
     def _give_up(self, now: float) -> None:
         """Nobody handles this stream any more: say what is lost."""
         self.given_up = True
-        lanes = [lane for lane in self.lanes.values() if lane.startable]
-        lost_here = sum(1 for lane in lanes for _ in self._undone(lane))
-        if lost_here:
-            self._stats.lost += lost_here
-            first = nsmallest(LOST_SHOWN, chain.from_iterable(map(self._undone, lanes)))
+        mine = [lane for lane in self.lanes.values() if lane.mine]
+        undone = [partial(self._undone, lane) for lane in mine if lane.granted]
+        self._stats.lost += self._tell_lost("", undone)
+        # What I was to inherit: only the sender knew how far the one before me had come, and it did not say.
+        self._tell_lost(
+            "or handled by a receiver that is gone too, ",
+            [partial(self._not_known_done, lane) for lane in mine if not lane.granted],
+        )
+
+    def _tell_lost(self, or_what: str, lanes: Sequence[Callable[[], Iterable[int]]]) -> int:
+        """How many there are. They are looked at twice, and never all kept: there may be very many."""
+        count = sum(1 for sequences in lanes for _ in sequences())
+        if count:
+            first = nsmallest(LOST_SHOWN, chain.from_iterable(sequences() for sequences in lanes))
             shown = ", ".join(f"{self.id:016x}-{sequence}" for sequence in first)
-            more = f" and {lost_here - LOST_SHOWN} more" if lost_here > LOST_SHOWN else ""
-            lost = f"{lost_here} message{'s' * (lost_here != 1)}"
-            self._tell(f"sender {self.id:016x} is gone: lost {lost}: {shown}{more}")
+            more = f" and {count - LOST_SHOWN} more" if count > LOST_SHOWN else ""
+            lost = f"lost {or_what}{count} message{'s' * (count != 1)}"
+            self._tell(f"sender {self.id:016x} is gone: {lost}: {shown}{more}")
+        return count
+
+    def _not_known_done(self, lane: Lane) -> Iterable[int]:
+        return self.work.not_known_done(lane, self.holding.within(lane.at, self._last_of(lane)))
+
+    def _last_of(self, lane: Lane) -> int:
+        return self.last if lane.end is None else lane.end
 
     def _undone(self, lane: Lane) -> Iterable[int]:
         for piece in lane.pieces.values():
@@ -642,7 +659,7 @@ class Stream:
                     yield piece.first + index
         if lane.fence is not None:  # nobody knows whether it was stamped
             begin = max(lane.fence, self.work.done_to + 1)
-            for frame in self.holding.within(begin, self.last if lane.end is None else lane.end):
+            for frame in self.holding.within(begin, self._last_of(lane)):
                 for place in own_stride(frame.first, frame.last - frame.first + 1, lane.slot, lane.slots):
                     if frame.first + place >= begin:
                         yield frame.first + place

@@ -7,7 +7,7 @@ Knows nothing of leases: whoever takes from it has checked them.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from rvq.core.holding import HeldFrame
@@ -129,6 +129,19 @@ class Work:
             self._queue.append(piece)
         if frame.header.flags & HAS_URGENT or frame.header.type == _FRAGMENT:
             self._pull_urgent(piece)
+
+    def not_known_done(self, lane: Lane, frames: Iterable[HeldFrame]) -> Iterator[int]:
+        """The sequences of a lane in these frames of which nobody told that they are done. What cannot be read is
+        passed over."""
+        for frame in frames:
+            try:
+                places = _places(lane, frame)
+            except WireError:
+                continue
+            for place in places:
+                sequence = frame.first + place
+                if sequence > self.done_to and not lane.done.covers(sequence):
+                    yield sequence
 
     def _lengthen(self, piece: Piece, last: int, places: Sequence[int], frame: HeldFrame) -> None:
         """The rest of it was to be given away, and came back with its lane."""
