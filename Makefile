@@ -20,7 +20,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint format simulate model bench flood fuzz soak audit sbom clean
+.PHONY: help demo test check lint format fanout simulate model bench flood fuzz soak audit sbom clean
 
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ lint: $(READY)  ## ruff and mypy --strict
 format: $(READY)  ## put imports and layout right
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format .
+
+fanout: $(READY)  ## the tests with real processes, on a bus without multicast
+	@TEST_PEERS=127.0.0.1 $(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/processes
 
 simulate: $(READY)  ## a swarm of simulated worlds: make simulate SEEDS=20000
 	@$(BIN)/python -m rvq.sim --seeds $(SEEDS)

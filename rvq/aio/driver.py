@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from rvq.core.machine import Machine
+from rvq.core.machine import Departs, Machine
 from rvq.core.strangers import STRANGER
 from rvq.errors import Closed
 from rvq.transport.passive import PassiveEndpoint
@@ -97,6 +97,9 @@ class Driver:
     def close(self) -> None:
         """Say what is left to say, then close the sockets. Twice is fine."""
         if not self.closed:
+            if isinstance(self._machine, Departs):
+                self.send()
+                self._machine.depart()
             self.send()
             self.closed = True
             if self._timer is not None:

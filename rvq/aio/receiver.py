@@ -16,9 +16,10 @@ from typing import Literal
 
 from rvq.aio.dead import DeadLetters
 from rvq.aio.driver import Driver, Signal, level_of, logger, monotonic
+from rvq.aio.fanout import on_bus, open_endpoint
 from rvq.aio.home import here
 from rvq.aio.missed import CatchingUp
-from rvq.aio.sealing import keys_of, sealed
+from rvq.aio.sealing import keys_of
 from rvq.bus import Bus, check_bus
 from rvq.core.receiver import ReceiverMachine
 from rvq.core.receiving import ReceivingMachine
@@ -33,7 +34,6 @@ from rvq.ledger.ledger import Ledger, Mark, Transaction
 from rvq.message import Lost, Message
 from rvq.names import check_group, check_label
 from rvq.timings import Timings
-from rvq.transport.udp import Endpoint
 from rvq.wire.frames import ID_BITS
 
 AHEAD = 64
@@ -152,9 +152,9 @@ class Receiver:
             raise Closed(f"this receiver of {self.label!r} was opened before: make another")
         reader = None if self._from_journal is None else JournalReader(self._from_journal)  # its own checks
         keys = keys_of(self.bus)
-        endpoint = Endpoint.open(self.bus, self.label, data=True)
+        endpoint = open_endpoint(self.bus, self.label, data=True)
         self._machine = self._make_machine(monotonic(), endpoint.receive_buffer_bytes)
-        self._driver = Driver(sealed(self._machine, self.bus, keys), endpoint, self._on_change)
+        self._driver = Driver(on_bus(self._machine, self.bus, keys, self.label, data=True), endpoint, self._on_change)
         self._event_loop, self._thread = asyncio.get_running_loop(), get_ident()
         if reader is not None and self.group is not None:
             self._catching_up = CatchingUp(reader, self.label, self.group, self.bus, self._arrived.fire)

@@ -15,8 +15,9 @@ from typing import Any
 
 from rvq import limits
 from rvq.aio.driver import Driver, Signal, level_of, logger, monotonic
+from rvq.aio.fanout import on_bus, open_endpoint
 from rvq.aio.home import here
-from rvq.aio.sealing import frame_bytes, keys_of, sealed
+from rvq.aio.sealing import frame_bytes, keys_of
 from rvq.aio.times import due_time, time_to_live
 from rvq.aio.tracing import Tracing, in_use
 from rvq.bus import Bus, check_bus
@@ -25,7 +26,6 @@ from rvq.core.stats import Stats
 from rvq.core.table import TableView
 from rvq.errors import BadArgument, BadMessage, Closed, NotDelivered, RvqError
 from rvq.names import check_group, check_label
-from rvq.transport.udp import Endpoint
 from rvq.wire.batch import RECORD_OVERHEAD
 from rvq.wire.frames import ID_BITS
 from rvq.wire.records import PACKED, RAW, Record, Records, make_record, make_records, pack
@@ -87,7 +87,7 @@ class Sender:
         if self._machine is not None or self._closed:
             raise Closed(f"this sender of {self.label!r} was opened before: make another")
         keys = keys_of(self.bus)
-        endpoint = Endpoint.open(self.bus, self.label, data=False)
+        endpoint = open_endpoint(self.bus, self.label, data=False)
         self._tracing = in_use()
         self._machine = SenderMachine(
             self.label,
@@ -103,7 +103,7 @@ class Sender:
             groups=self._groups,
             home=here(),
         )
-        self._driver = Driver(sealed(self._machine, self.bus, keys), endpoint, self._on_change)
+        self._driver = Driver(on_bus(self._machine, self.bus, keys, self.label, data=False), endpoint, self._on_change)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
