@@ -11,7 +11,7 @@ from dataclasses import replace
 from bench.figures import Bench, Figure, Outcome, Skipped, keep, machine, table
 from bench.group import death, join, loss, memory, once, record, stop, tables, watched
 from bench.group.fleet import Trouble
-from bench.micro import acks, codec, instructions, lanes, stride
+from bench.micro import acks, codec, instructions, lanes, single, stride
 from bench.peers import compare, fanout, growth, hosts, sealed
 from bench.spark import rows
 
@@ -24,7 +24,7 @@ BENCHES = [
     Bench("stalled", "memory with a receiver that stops reading", memory.run_stalled),
     Bench("passed", "memory with 10,000,000 messages passed", memory.run_passed),
     Bench("record", "what a journal costs: the same messages with a recorder and without", record.run),
-    Bench("watched", "what looking on costs: the same messages with rvq top open and without", watched.run),
+    Bench("watched", "what looking on costs: the same messages with rvq top and its page open or not", watched.run),
     Bench("peers", "rvq beside its peers and bare multicast, in the same run", compare.run),
     Bench("hosts", "rvq across hosts beside rvq on loopback (network namespaces)", hosts.run),
     Bench("sealed", "what a key costs: the same messages on a sealed bus and on a plain one", sealed.run),
@@ -36,6 +36,7 @@ BENCHES = [
     Bench("stride", "single steps: what a receiver does not touch costs nothing", stride.run),
     Bench("lanes", "single steps: who owns what", lanes.run),
     Bench("acks", "single steps: what is done", acks.run),
+    Bench("single", "single steps: a message that is sent and handled alone", single.run),
     Bench("instructions", "single steps: instructions, counted by valgrind", instructions.run),
 ]
 

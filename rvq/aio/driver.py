@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from rvq.core.machine import Departs, Machine
 from rvq.core.strangers import STRANGER
+from rvq.errors import Closed
 from rvq.transport.passive import PassiveEndpoint
 from rvq.transport.udp import Address, Endpoint
 
@@ -71,6 +72,11 @@ class Driver:
                 logger.warning("%s", warning)
         endpoint.start(self._loop, self._on_datagram, self.step)
         self.step()
+
+    def check_loop(self, whose: str) -> None:
+        """Who waits must do so in the loop that the sockets belong to. Raises Closed."""
+        if asyncio.get_running_loop() is not self._loop:
+            raise Closed(f"this {whose} belongs to another event loop: open one in the loop that uses it")
 
     def step(self) -> None:
         """After every call on the machine: send what it says, arm the timer, tell of the change."""

@@ -268,6 +268,7 @@ class Sender:
     async def flush(self, timeout: float | None = None) -> None:
         """Wait until every message is done in every group. NotDelivered after `timeout` seconds."""
         machine = self._open_machine()
+        self._check_loop()
         self._flush_now(machine)
         try:
             async with asyncio.timeout(timeout):
@@ -278,6 +279,7 @@ class Sender:
             raise NotDelivered(machine.undone, machine.waiting_for or "") from None
 
     async def _wait_for_room(self, machine: SenderMachine) -> None:
+        self._check_loop()
         while not machine.has_room:
             self._flush_now(machine)
             if not machine.has_room:
@@ -300,6 +302,11 @@ class Sender:
         if self._machine is None:
             raise Closed(f"this sender of {self.label!r} is not open yet: use `async with rvq.Sender(...)`")
         return self._machine
+
+    def _check_loop(self) -> None:
+        """Waiting in another loop than that of our socket would be for ever."""
+        if self._driver is not None:
+            self._driver.check_loop(f"sender of {self.label!r}")
 
     def _flush_this_turn(self, machine: SenderMachine) -> None:
         """What is sent from now on leaves together, when the loop has its next turn."""
@@ -351,7 +358,7 @@ class Sender:
 
     @property
     def waiting_for(self) -> str | None:
-        """Why nothing can be sent right now, in words; None if nothing is in the way."""
+        """Why nothing can be sent or done right now, in words; None if nothing is in the way."""
         return self._machine.waiting_for if self._machine else None
 
     @property
@@ -396,6 +403,8 @@ def _check_seconds(name: str, value: float) -> float:
 
 
 def _check_groups(groups: Iterable[str]) -> frozenset[str]:
+    if not isinstance(groups, Iterable):
+        raise BadArgument(f"groups={groups!r:.60} is no list of names: give some, or leave it out")
     found = frozenset(map(check_group, [groups] if isinstance(groups, str) else groups))
     if not found:
         raise BadArgument("groups is empty, so nobody would get anything: name some, or leave it out")

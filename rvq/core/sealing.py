@@ -273,6 +273,10 @@ class SealingMachine:
             if now - said_at <= WORDS_S:
                 self._out.append((source, self._sealer.seal(Channel.UNICAST, datagram)))
 
+    def end_sealing(self) -> None:
+        """Somebody else goes on where we are: not one number may be used by both."""
+        self._sealer.end()
+
     def depart(self) -> None:
         """Whatever stands between us and the end may have a last word."""
         if isinstance(self._machine, Departs):

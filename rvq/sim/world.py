@@ -27,7 +27,7 @@ Faults: `pause`, `resume`, `crash` and (all but senders) `leave` of each process
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any, TypeVar
@@ -316,9 +316,9 @@ class World:
         """Somebody without a key, who hears everything from now on, repeats it and forges."""
         return Attacker(self.clock, self.network, label, Random(f"{self.seed} attacker"))
 
-    def flooder(self, label: str, until: float) -> Flooder:
-        """Somebody on a bus without a key, who says what he likes for so long."""
-        return Flooder(self.clock, self.network, label, Random(f"{self.seed} flooder"), until)
+    def flooder(self, label: str, until: float, kinds: Container[str] = ()) -> Flooder:
+        """Somebody on a bus without a key, who says what he likes for so long; or of it these kinds only."""
+        return Flooder(self.clock, self.network, label, Random(f"{self.seed} flooder"), until, kinds)
 
     def order(self, label: str, what: OrderKind, whom: str, value: int = 0) -> AskerProcess:
         """Give an order now, to the receiver whose id begins so, or to a group. Nothing is drawn for whoever gives it

@@ -27,6 +27,10 @@ OnDrained = Callable[[], None]
 DATAGRAMS_PER_TURN_MAX = 512
 """Read from one socket before other tasks have their turn; the loop comes back at once for what is left."""
 
+LOOK_FOR_MORE_EVERY = 8
+"""Where each wake-up of a socket brought one datagram, only every so many of them look for a second one. To be told
+that there is none takes as long as to read one; what is there all the same wakes us again at once."""
+
 BACKLOG_BYTES_MAX = 8 * MIB
 BACKLOG_DATAGRAMS_MAX = 4096
 """Kept while the send buffer is full. More would only be stale when it leaves."""
@@ -138,7 +142,7 @@ class Endpoint:
         self._loop = loop
         for sock in (self._unicast, *self._multicast):
             receive = partial(_receive_joined, sock.recvmsg) if sock in self._joining else sock.recvfrom
-            loop.add_reader(sock.fileno(), partial(self._drain, receive, on_datagram, on_drained))
+            loop.add_reader(sock.fileno(), partial(self._drain, receive, on_datagram, on_drained, [0]))
 
     def send(self, target: Target, datagram: bytes) -> None:
         """Sends at once, or as soon as there is room. Never raises for what the network does."""
@@ -197,10 +201,12 @@ class Endpoint:
                 self._loop.remove_writer(sock.fileno())
             sock.close()
 
-    def _drain(self, receive: Receive, on_datagram: OnDatagram, on_drained: OnDrained) -> None:
-        # Hot: only locals, and one call per datagram beyond the system call.
+    def _drain(self, receive: Receive, on_datagram: OnDatagram, on_drained: OnDrained, alone: list[int]) -> None:
+        # Hot: only locals, and one call per datagram beyond the system call. `alone` has one number: how many wake-ups
+        # in a row brought a single datagram, as far as was looked.
         taken = 0
-        while taken < DATAGRAMS_PER_TURN_MAX:
+        most = 1 if alone[0] % LOOK_FOR_MORE_EVERY else DATAGRAMS_PER_TURN_MAX
+        while taken < most:
             try:
                 received = receive(_RECEIVE_BYTES)
             except BlockingIOError:
@@ -210,6 +216,7 @@ class Endpoint:
                 break
             taken += 1
             on_datagram(*received)
+        alone[0] = alone[0] + 1 if taken == 1 else 0
         self.datagrams_in += taken
         if not self.closed:
             on_drained()

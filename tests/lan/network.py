@@ -15,13 +15,33 @@ from collections.abc import Iterable
 _TOOLS = "/usr/local/sbin:/usr/sbin:/sbin"
 
 LOSS = """
+table inet loss {}
+delete table inet loss
 table inet loss {
   chain input {
     type filter hook input priority 0
-    iifname "eth0" meta l4proto udp numgen random mod 100 < PERCENT counter drop
+    iifname "eth0" meta l4proto udp CHANCE counter drop
   }
 }
 """
+"""Of one host, in place of what it had before, in one step."""
+
+MUTE = """
+table netdev PORT {}
+delete table netdev PORT
+table netdev PORT {
+  chain input {
+    type filter hook ingress device "PORT" priority 0
+    ip protocol udp CHANCE counter drop
+  }
+}
+"""
+"""At the switch: the host itself must not notice that nobody hears it, as it would from its own firewall."""
+
+
+def _chance(percent: int) -> str:
+    """What holds so often; nftables has no number that is below 100 in 100 of 100 cases."""
+    return f"numgen random mod 100 < {percent}" if percent < 100 else ""
 
 
 NO_MULTICAST = """
@@ -173,10 +193,18 @@ class Network:
     def lose(self, percent: int, hosts: Iterable[str]) -> None:
         """Each datagram that reaches one of these hosts is dropped with that probability. Raises Unavailable."""
         for host in hosts:
-            try:
-                run(*self.on(host), "nft", "-f", "-", given=LOSS.replace("PERCENT", str(percent)))
-            except RuntimeError as error:
-                raise Unavailable(f"no random loss with nftables here: {error}") from error
+            self.disturb(host, loss=percent)
+
+    def disturb(self, host: str, *, loss: int = 0, mute: int = 0) -> float:
+        """So many percent of the datagrams that reach this host are dropped, and of those that it sends; in place of
+        what was so before. 100 is a cable that carries one way only. When it was so. Raises Unavailable."""
+        try:
+            run(*self.on(host), "nft", "-f", "-", given=LOSS.replace("CHANCE", _chance(loss)))
+            rules = MUTE.replace("PORT", self._ports[host]).replace("CHANCE", _chance(mute))
+            run(*self.on("switch"), "nft", "-f", "-", given=rules)
+        except RuntimeError as error:
+            raise Unavailable(f"no random loss with nftables here: {error}") from error
+        return time.monotonic()
 
     def lost(self, host: str) -> int:
         """How many datagrams were dropped there."""

@@ -18,6 +18,9 @@ from tests.lan.network import Network, Unavailable, check_tools, run
 
 TIMEOUT_S = 120
 
+pytestmark = pytest.mark.xdist_group("doctor")
+"""Side by side, one worker has them all: what most of them look at is dear to make."""
+
 DROP_MULTICAST = """
 table inet fault {
   chain input {

@@ -196,7 +196,7 @@ class Meeting:
             self.on_asker(peer)
         self._changed.set()
 
-    def _on_stranger(self, source: Place, fault: str, size: int) -> None:
+    def _on_stranger(self, source: Place, fault: str) -> None:
         """Nobody understands the other, but who calls is to see whose key is in use here."""
         address = source[0]
         if self._private:
@@ -207,7 +207,7 @@ class Meeting:
             self.strangers[address] = fault
             self.on_stranger(address, fault)
             self._changed.set()
-        # Calls are that long and answers are not, so two who do not understand each other do not go on for ever.
-        if size >= WORD_BYTES_MIN and time.monotonic() >= self._answer_at.get(address, 0.0):
+        # Not each time: two who do not understand each other would go on for ever.
+        if time.monotonic() >= self._answer_at.get(address, 0.0):
             self._answer_at[address] = time.monotonic() + CALL_S
             self._answering.show(source)

@@ -31,8 +31,8 @@ class Way(Enum):
 
 OnWord = Callable[[Word, Place, Way, int], None]
 """The word, where it comes from, by which way, and how many bytes it had."""
-OnStranger = Callable[[Place, str, int], None]
-"""Where it was heard, why it is none of ours, and how many bytes it had."""
+OnStranger = Callable[[Place, str], None]
+"""Where it was heard, and why it is none of ours."""
 
 
 class Post:
@@ -95,6 +95,6 @@ class Post:
                 return
             word = self.speech.hear(datagram)
             if isinstance(word, Stranger):
-                on_stranger(source, word.fault, len(datagram))
+                on_stranger(source, word.fault)
             elif word is not None:
                 on_word(word, source, way, len(datagram))

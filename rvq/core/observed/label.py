@@ -234,13 +234,18 @@ class SeenLabel:
             return
         stamp, versions, told = sender.about.stamp, sender.versions, sender.versions_told
         if told is not None and stamp > sender.stamp_told:
-            for name, version in versions.items():
-                if told.get(name) != version and name in self.groups:
-                    text = f"sender {short(sender.id)} took table {version.counter} of {name}"
-                    # Of several stamps at once, only the newest one's sequence is known.
-                    from_on = "from" if stamp == sender.stamp_told + 1 else "at the latest from"
-                    text += f" {from_on} sequence {sender.about.stamp_at} on"
-                    self._tell(now, name, sender.id, "switched", text)
+            # Of several stamps at once, only the newest one's sequence is known.
+            since = "from" if stamp == sender.stamp_told + 1 else "at the latest from"
+            since += f" sequence {sender.about.stamp_at} on"
+            taken = [name for name, version in versions.items() if told.get(name) != version and name in self.groups]
+            for name in taken:
+                text = f"sender {short(sender.id)} took table {versions[name].counter} of {name} {since}"
+                self._tell(now, name, sender.id, "switched", text)
+            if not taken:
+                # Struck out, or let in again: its table is what it was, and who owns what is not.
+                group = next(iter(versions)) if len(versions) == 1 else ""
+                text = f"sender {short(sender.id)} switched to other members of its tables {since}"
+                self._tell(now, group, sender.id, "switched", text)
         sender.stamp_told, sender.versions_told = stamp, versions
 
     def _tell_lost(self, wall: float, group: str, who: int, count: int) -> None:

@@ -70,6 +70,31 @@ async def test_a_way_that_is_broken_is_asked_about_by_the_other() -> None:
     assert (run.heard, run.echoed, run.clock) == (0, 0, None)
 
 
+async def test_each_way_reports_of_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    asking = pair(there=lambda word, way, size: way is Way.UNICAST, back=lambda word, way, size: way is Way.UNICAST)
+    run = await asking.run(Way.MULTICAST, [300] * 3)
+    assert (run.heard, run.echoed) == (3, 3)
+    run = await asking.run(Way.UNICAST, [300] * 3)
+    assert (run.heard, run.echoed) == (0, 0)
+
+
+async def test_an_echo_that_comes_in_the_next_run_counts_for_none() -> None:
+    late: list[Word] = []
+
+    def held(word: Word, way: Way, size: int) -> bool:
+        if word.kind is Kind.ECHO and word.facts[0] == 1:
+            late.append(word)
+            return True
+        for echo in late if word.facts[0] == 2 else ():
+            asking.on_word(echo, way, 1400)
+        return False
+
+    asking = pair(back=held)
+    assert (await asking.run(Way.MULTICAST, [1400] * 3)).echoed == 0
+    run = await asking.run(Way.MULTICAST, [300] * 3)
+    assert len(late) == 3 and (run.echoed, run.size_echoed) == (3, 300)
+
+
 async def test_a_peer_that_is_gone_has_said_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probing, "ASKS", 2)
     run = await pair(there=lambda *_: True).run(Way.UNICAST, [300] * 3)

@@ -154,6 +154,22 @@ def test_a_switch_is_told_with_its_sequence_when_both_have_spoken_of_it(look: Lo
     assert look.happenings.events[-1].text.endswith("took table 3 of default at the latest from sequence 500 on")
 
 
+def test_a_switch_within_a_table_is_told_too(look: Look) -> None:
+    look.sender = {"stamp": 4, "groups": {GROUP: V1}}
+    look.receivers(7, 8)
+    look.hear(an_about(SENDER, "", stamp=4, stamp_at=100))
+    look.run(0.4)
+    look.sender = {"stamp": 5, "groups": {GROUP: V1}}
+    look.run(0.2)
+    look.hear(an_about(SENDER, "", stamp=5, stamp_at=300))
+    look.run(0.4)
+    (event,) = [event for event in look.happenings.events if event.kind == "switched"]
+    assert event.text.endswith("switched to other members of its tables from sequence 300 on")
+    look.sender = {"stamp": 5, "groups": {GROUP: V2}}
+    look.run(0.4)
+    assert len(look.told("switched")) == 1, "a table with the members that it had switches nothing"
+
+
 def test_who_reports_on_a_lane_of_one_that_is_silent_has_inherited_it(look: Look) -> None:
     look.sender = {"stamp": 1, "groups": {GROUP: V1}}
     look.lanes = {7: ((1, 0),), 8: ((1, 1),), 9: ((1, 2),)}
