@@ -20,7 +20,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = "rvq"
-FOR_WORK_ON_RVQ = frozenset({"dev", "bench", "audit"})
+FOR_WORK_ON_RVQ = frozenset({"dev", "bench", "audit", "fuzz"})
 """Extras that nobody installs to use it."""
 
 

@@ -70,7 +70,6 @@ LARGER = (
         ("RECEIVERS=3", "STAMPS=3", "LAST_WAIT_ONLY", "ANSWERS_AT_ONCE"),
         Broken.TWO_OWNERS,
     ),
-    Search("three receivers, three stamps", ("RECEIVERS=3", "STAMPS=3")),
 )
 
 
@@ -118,7 +117,7 @@ def main() -> int:
     good = True
     for one in LARGER:
         with tempfile.TemporaryDirectory() as folder:
-            verdict = search(one.flags, Path(folder), optimise="-O2", memory_mib=12_000)
+            verdict = search(one.flags, Path(folder), optimise="-O2", memory_mib=6000)
         found = "nothing breaks" if verdict.complete else "NOT ALL LOOKED AT"
         found = verdict.broken.value if verdict.broken else found
         as_said = verdict.complete and verdict.broken is one.broken
