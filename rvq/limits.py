@@ -113,6 +113,35 @@ OBSERVED_ENDS_MAX = 2 * MEMBERS_MAX
 OBSERVED_LANES_MAX = 4096
 """Lanes of one stream of which an observer remembers who reported on them."""
 
+PEERS_MAX = 1024
+"""Ends that one end of a bus without multicast sends to: each gets a datagram of everything that is for all."""
+
+PEERS_ASKED_MAX = 1024
+"""Addresses that are asked whether there is somebody. A further one takes the place of the oldest that is no seed."""
+
+PEERS_TOLD_MAX = 24
+"""Addresses in one frame that tells of others: with the longest of them it still fits any MTU. The next has others."""
+
+HEARSAY_PER_S = 128
+"""Addresses that somebody told of which are asked in a second: so a liar makes us send others little. Each is asked
+half a dozen times with some 100 bytes."""
+
+HEARSAY_BURST = 256
+"""The same at once: a bus of that size is found in a moment."""
+
+CHANNELS_MAX = 2 * OBSERVED_LABELS_MAX
+"""Channels that one end listens to: two, and an observer's one for each label."""
+
+SEED_PORTS = 16
+"""Ports from the bus's own on that ends of a bus without multicast take, the first that is free; and that a seed is
+asked at, if it names none. Who comes later takes any port, and is found through the others."""
+
+SEEDS_MAX = 64
+"""Entries of `peers`. The rest is learned."""
+
+FANOUT_WINDOW_BYTES = 2 * MIB
+"""In flight to one receiver at most where a sender sends everything to each: it is all queued on one cable."""
+
 EVENTS_MAX = 500
 """Events and switches that an observer keeps, of each: what fits a few screens."""
 
@@ -254,6 +283,7 @@ STRANGER_BYTES_MAX = (
 )
 """What a stranger on a bus without a key can make one end remember: the bounds above, times what each thing takes."""
 
+assert SEEDS_MAX * SEED_PORTS <= PEERS_ASKED_MAX, "there is room for all seeds"
 assert WEB_WATCHERS_MAX < WEB_CONNECTIONS_MAX, "who watches must not keep out who comes to look"
 assert REPORT_RANGES_MAX <= REPORT_RUNS_MAX
 assert RECEIVED_BYTES >= 2 * RETAINED_BYTES, "a receiver must be able to hold a full window and still take repairs"

@@ -200,6 +200,8 @@ class Consumer:
         try:
             if self.receiver.ledger is not None and await self.receiver.is_marked(message):
                 handled = True
+            elif self.receiver.is_lost(message):
+                handled = False  # its process stood still, or its mark was looked for, for longer than the lease
             else:
                 handled = await self._call(message)
         except (KeyboardInterrupt, SystemExit):

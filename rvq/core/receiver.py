@@ -195,7 +195,7 @@ class ReceiverMachine(End):
             turn = self._turn % len(streams)
             streams = streams[turn:] + streams[:turn]
             streams.sort(key=_has_no_urgent)
-        self._turn += 1
+            self._turn += 1
         return streams
 
     def acknowledge(self, now: float, message: Message) -> None:
@@ -220,18 +220,20 @@ class ReceiverMachine(End):
             if message.origin is piece and message.place == stop and message.key is None:
                 stop += 1
                 continue
-            self._acknowledge_run(now, piece, start, stop)
+            if piece is not None:
+                self._acknowledge_run(now, piece, start, stop)
             if message.key is not None:
                 self.acknowledge(now, message)
                 piece = None
             else:
                 assert isinstance(message.origin, Piece)
                 piece, start, stop = message.origin, message.place, message.place + 1
-        self._acknowledge_run(now, piece, start, stop)
+        if piece is not None:
+            self._acknowledge_run(now, piece, start, stop)
 
-    def _acknowledge_run(self, now: float, piece: Piece | None, start: int, stop: int) -> None:
-        stream = self.streams.get(piece.stream) if piece is not None else None
-        if piece is not None and stream is not None and stream.work.acknowledge_run(now, piece, start, stop):
+    def _acknowledge_run(self, now: float, piece: Piece, start: int, stop: int) -> None:
+        stream = self.streams.get(piece.stream)
+        if stream is not None and stream.work.acknowledge_run(now, piece, start, stop):
             self._note_progress(now, stream)
 
     def retry(self, now: float, message: Message, delay: float = 0.0) -> None:
@@ -383,12 +385,13 @@ class ReceiverMachine(End):
 
     def receive(self, now: float, datagram: bytes, source: Address, size: int = 0) -> None:
         """A datagram came; with `size`, a train of frames of that size. Bad ones are counted."""
-        if self.left:
+        if self._ended:
             return
         if size and size < len(datagram):
             self._receive_train(now, datagram, source, size)
             return
-        self._notice_nap(now)
+        if now > self._naps.late_at:
+            self._notice_nap(now)
         try:
             if datagram[4:5] <= _DATA_MAX:
                 self._on_data(now, read_data_header(datagram), datagram, source)
@@ -435,13 +438,15 @@ class ReceiverMachine(End):
             self.receive(now, frame, source)
 
     def _on_data(self, now: float, header: DataHeader, datagram: bytes, source: Address) -> None:
-        stream = self.streams.get(header.stream)
-        if stream is not None and header.label_tag == self._tag:
+        # Hot, as all that follows from here: header fields by position.
+        _, _, _, count, tag, _, id, *_ = header
+        stream = self.streams.get(id)
+        if stream is not None and tag == self._tag:
             if stream.address != source:
                 self._on_others_data(now, stream, header, datagram, source)
                 return
             self._held += len(datagram) + limits.DATAGRAM_COST_BYTES
-            if header.count and self._held > limits.RECEIVED_BYTES and not self._has_room(now):
+            if count and self._held > limits.RECEIVED_BYTES and not self._has_room(now):
                 return  # it is asked for again when there is room
             stream.on_data(now, header, datagram)
             self._after_data(now, stream)
@@ -459,9 +464,8 @@ class ReceiverMachine(End):
     def _after_data(self, now: float, stream: Stream) -> None:
         if stream.report_at <= now:
             stream.send_report(now)
-        deadline = stream.next_deadline()
-        if deadline < self._deadline:
-            self._at_latest(deadline)
+        if stream.next_deadline() < self._deadline:
+            self._at_latest(stream.next_deadline())
 
     def _on_control_datagram(self, now: float, datagram: bytes, source: Address) -> None:
         self._on_control(now, decode_control(datagram), source)

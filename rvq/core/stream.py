@@ -6,7 +6,8 @@ Composes `holding` (frames), `work` (messages) and `lease`. Frames to send are a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from heapq import nsmallest
 from itertools import chain, islice
 from random import Random
@@ -62,7 +63,7 @@ CLOCK_S_WARN = 0.5
 ASKED_MAX = 16
 """Receivers whose answers count: they come within a moment, and one is asked twice a second at least."""
 LOST_SHOWN = 10
-"""Messages of a sender that is gone that are named."""
+"""Messages of a sender that is gone that are named: one line of a log. All are counted."""
 FORGET_S = 60.0
 """How long a stream whose sender is silent is remembered, in case it was only stopped."""
 
@@ -181,29 +182,30 @@ class Stream:
 
     def on_data(self, now: float, header: DataHeader, datagram: bytes) -> None:
         """A batch, a fragment or a tail. Raises WireError."""
-        if self.intake.take(header.position):
+        _, kind, _, count, _, stamp, _, first, sent_at, done_to, position = header
+        if self.intake.take(position):
             self.report_at = now
-        if header.stamp > self.log.complete_to:
-            if len(self._unknown) < limits.UNKNOWN_FRAMES_MAX and header.type != FrameType.TAIL:
+        log, work = self.log, self.work
+        if stamp > log.complete_to:
+            if len(self._unknown) < limits.UNKNOWN_FRAMES_MAX and kind != _TAIL:
                 self._unknown.append((header, datagram))
                 self._unknown_bytes += len(datagram)
-            self.log.announced = max(self.log.announced, header.stamp)
+            log.announced = max(log.announced, stamp)
             self._stamps_question.want(now + STAMPS_S)
             return
-        if header.done_to > self.work.done_to:
-            self._raise_done(header.done_to)
-        kind, first = header.type, header.first
+        if done_to > work.done_to:
+            self._raise_done(done_to)
         if kind == _TAIL:
-            self._compare_clocks(now, header.sent_at)
+            self._compare_clocks(now, sent_at)
             self._notice(now, first)
             self.report_at = min(self.report_at, now)
             return
-        last = first + header.count - 1
+        last = first + count - 1
         if first > self.last + 1:
             self._notice(now, first - 1)
         if last > self.last:
             self.last = last
-        if last <= self.work.done_to:
+        if last <= work.done_to:
             self._stats.duplicates += 1
             return
         if kind == _DATA:
@@ -213,7 +215,7 @@ class Stream:
         else:
             raise WireError(f"a data frame of the unknown type {kind}")
         if frame is not None:
-            self._offer(now, frame)
+            self._offer(now, frame, stamp)
         elif kind == _DATA:
             self._stats.duplicates += 1
 
@@ -246,22 +248,23 @@ class Stream:
         if train.first > self.last + 1:
             self._notice(now, train.first - 1)
         self.last = max(self.last, train.last)
-        self._offer(now, self.holding.add_train(train))
+        self._offer(now, self.holding.add_train(train), header.stamp)
         return True
 
-    def _offer(self, now: float, frame: HeldFrame) -> None:
+    def _offer(self, now: float, frame: HeldFrame, stamp: int) -> None:
         """A frame goes to each lane of mine that it can have messages for."""
-        segment = self.log.segment_of_stamp(frame.header.stamp)
+        segment = self.log.segment_of_stamp(stamp)
         if segment is None:
             self.holding.drop(frame.first)
             return
+        work = self.work
         for lane in self._own.get(segment.stamp, ()):
             if lane.granted:
-                self.work.add(lane, frame)
+                work.add(lane, frame)
         # A sender that sees keys cannot tell which lanes a frame has nothing for: they are reported like progress.
-        if segment.keyed and self.work.reported:
+        if segment.keyed and work.reported:
             self._report_soon(now + self._timings.report)
-        if self.work.spoilt:
+        if work.spoilt:
             self.ask_again_for_spoilt(now)
 
     def ask_again_for_spoilt(self, now: float) -> None:
@@ -623,15 +626,31 @@ class Stream:
     def _give_up(self, now: float) -> None:
         """Nobody handles this stream any more: say what is lost."""
         self.given_up = True
-        lanes = [lane for lane in self.lanes.values() if lane.startable]
-        lost_here = sum(1 for lane in lanes for _ in self._undone(lane))
-        if lost_here:
-            self._stats.lost += lost_here
-            first = nsmallest(LOST_SHOWN, chain.from_iterable(map(self._undone, lanes)))
+        mine = [lane for lane in self.lanes.values() if lane.mine]
+        undone = [partial(self._undone, lane) for lane in mine if lane.granted]
+        self._stats.lost += self._tell_lost("", undone)
+        # What I was to inherit: only the sender knew how far the one before me had come, and it did not say.
+        self._tell_lost(
+            "or handled by a receiver that is gone too, ",
+            [partial(self._not_known_done, lane) for lane in mine if not lane.granted],
+        )
+
+    def _tell_lost(self, or_what: str, lanes: Sequence[Callable[[], Iterable[int]]]) -> int:
+        """How many there are. They are looked at twice, and never all kept: there may be very many."""
+        count = sum(1 for sequences in lanes for _ in sequences())
+        if count:
+            first = nsmallest(LOST_SHOWN, chain.from_iterable(sequences() for sequences in lanes))
             shown = ", ".join(f"{self.id:016x}-{sequence}" for sequence in first)
-            more = f" and {lost_here - LOST_SHOWN} more" if lost_here > LOST_SHOWN else ""
-            lost = f"{lost_here} message{'s' * (lost_here != 1)}"
-            self._tell(f"sender {self.id:016x} is gone: lost {lost}: {shown}{more}")
+            more = f" and {count - LOST_SHOWN} more" if count > LOST_SHOWN else ""
+            lost = f"lost {or_what}{count} message{'s' * (count != 1)}"
+            self._tell(f"sender {self.id:016x} is gone: {lost}: {shown}{more}")
+        return count
+
+    def _not_known_done(self, lane: Lane) -> Iterable[int]:
+        return self.work.not_known_done(lane, self.holding.within(lane.at, self._last_of(lane)))
+
+    def _last_of(self, lane: Lane) -> int:
+        return self.last if lane.end is None else lane.end
 
     def _undone(self, lane: Lane) -> Iterable[int]:
         for piece in lane.pieces.values():
@@ -640,7 +659,7 @@ class Stream:
                     yield piece.first + index
         if lane.fence is not None:  # nobody knows whether it was stamped
             begin = max(lane.fence, self.work.done_to + 1)
-            for frame in self.holding.within(begin, self.last if lane.end is None else lane.end):
+            for frame in self.holding.within(begin, self._last_of(lane)):
                 for place in own_stride(frame.first, frame.last - frame.first + 1, lane.slot, lane.slots):
                     if frame.first + place >= begin:
                         yield frame.first + place
@@ -727,7 +746,7 @@ class Stream:
 
     def next_deadline(self) -> float:
         asked = min(self.report_at, self._stamps_question.at, self._lanes_question.at, self._hand_over_at)
-        if self.holding.is_whole and not self.work.waiting:
+        if self.holding.is_whole and not self.work.schedule:
             return asked  # hot: asked after every datagram
         return min(asked, self.holding.next_deadline(), self.work.next_deadline())
 

@@ -41,6 +41,7 @@ from rvq.sim.attacker import Attacker
 from rvq.sim.checkers import Verdict, judge
 from rvq.sim.clock import Clock, LocalClock
 from rvq.sim.deeds import claimed
+from rvq.sim.fanned import FannedBus
 from rvq.sim.flooder import Flooder
 from rvq.sim.history import History
 from rvq.sim.machines import PRODUCT, Build, StartedMessage
@@ -110,7 +111,9 @@ class World:
         """The sealed bus that all are on; None if frames are plain."""
         if self.bus is not None:
             self.network.kind_of = self.bus.kind_of
-        self._around = Surroundings(self.clock, self.network, self.history, self.story, self.random, self.bus)
+        fanout = self.build.fanout
+        fan = None if fanout is None else FannedBus(seed, self.network, fanout)
+        self._around = Surroundings(self.clock, self.network, self.history, self.story, self.random, self.bus, fan)
         self._again: dict[Process, Callable[[], Process]] = {}
         self._names: set[str] = set()
         self._planned = 0

@@ -12,6 +12,8 @@ WIDTH, HEIGHT = 900, 260
 LEFT, RIGHT, TOP, BOTTOM = 70, 20, 14, 34
 COLORS: Final = ("#2563a8", "#d1622b", "#2e8b57", "#8a4fa3", "#b8860b", "#c2395e", "#4b8f9e", "#6b6b6b")
 TICKS: Final = 5
+DOTS_MAX: Final = 200
+"""A longer line has none: they would only make it thick."""
 
 Series = Mapping[str, Sequence[tuple[float, float]]]
 """By name: (time in seconds since 1970, value)."""
@@ -50,7 +52,8 @@ def lines(series: Series, unit: str, marks: Marks = ()) -> str:
     drawn = []
     for color, (name, points) in zip(_colors(len(series)), series.items(), strict=True):
         places = " ".join(f"{frame.x(time)},{frame.y(value)}" for time, value in points)
-        dots = "".join(f'<circle cx="{frame.x(t)}" cy="{frame.y(v)}" r="2" fill="{color}"/>' for t, v in points[:200])
+        shown = points if len(points) <= DOTS_MAX else ()
+        dots = "".join(f'<circle cx="{frame.x(t)}" cy="{frame.y(v)}" r="2" fill="{color}"/>' for t, v in shown)
         drawn.append(f'<polyline points="{places}" fill="none" stroke="{color}" stroke-width="1.6"/>{dots}')
         drawn[-1] = f"<g><title>{escape(name)}</title>{drawn[-1]}</g>"
     return _page(frame, drawn, list(series), unit, marks)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from types import TracebackType
+from types import SimpleNamespace, TracebackType
 from typing import Any
 
 import pytest
@@ -230,6 +230,43 @@ async def lone_message(bus: rvq.Bus) -> Any:
 
     yield send
     sender.end()
+
+
+async def test_what_was_lost_while_it_waited_for_its_turn_is_not_begun(
+    bus: rvq.Bus, lone_message: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Looking for its mark took longer than the lease, as when the process is stopped meanwhile."""
+    looking, begun = asyncio.Event(), asyncio.Event()
+    receivers: list[rvq.Receiver] = []
+
+    async def look_for_long(receiver: rvq.Receiver, message: rvq.Message) -> bool:
+        receivers.append(receiver)
+        looking.set()
+        await message.lost.wait()
+        return False
+
+    async def handle(message: rvq.Message) -> None:
+        begun.set()
+
+    monkeypatch.setattr(rvq.Receiver, "is_marked", look_for_long)
+    async with Consuming(bus, handle, ledger=rvq.Ledger.sqlite(tmp_path / "ledger.db"), on_lost="tell"):
+        sender = await lone_message(1)
+        await soon(looking.wait())
+        sender.end()
+        await until(lambda: receivers[0].stats.retried == 1)
+        assert not begun.is_set()
+
+
+async def test_what_was_handed_out_just_before_its_process_was_stopped_is_not_begun_when_it_goes_on(
+    bus: rvq.Bus,
+) -> None:
+    done: list[object] = []
+    receiver = rvq.Receiver("work", ack="manual", bus=bus)
+    consumer = Consumer(receiver, done.append, concurrency=1, attempts=5, backoff=AT_ONCE)
+    receiver.is_lost = lambda message: True  # type: ignore[method-assign]
+    message = SimpleNamespace(attempt=1, retry=lambda: done.append("given back"))
+    await consumer._handle(message)  # type: ignore[arg-type]
+    assert done == ["given back"]
 
 
 async def test_when_a_message_is_lost_its_handler_is_cancelled_or_told_as_chosen(

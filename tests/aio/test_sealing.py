@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -101,6 +103,56 @@ async def test_a_bus_is_rekeyed_while_it_runs_and_nothing_is_lost(
         await soon(sender.flush())
         assert sorted(map(str, one.bodies + two.bodies)) == sorted(map(str, [*range(count), "last"]))
         assert all(end.stats.strangers == 0 for end in (sender, one.receiver, two.receiver))
+
+
+async def test_a_key_file_that_changes_while_an_end_is_opened_is_read_again(
+    sealed: rvq.Bus, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between reading the keys and looking at the file: or it would go on with the old ones for good."""
+    monkeypatch.setattr(sealing, "LOOK_S", 0.01)
+    old, new = read_keys(path).in_use, new_key()
+
+    def read_and_change(where: Path) -> Keys:
+        keys = read_keys(where)
+        replace_keys(path, Keys([old, new], new))
+        return keys
+
+    with monkeypatch.context() as changing:
+        changing.setattr(sealing, "read_keys", read_and_change)
+        receiver = await rvq.Receiver("work", bus=sealed).__aenter__()
+    try:
+        await until(lambda: receiver._driver._machine._keys == Keys([old, new], new))  # type: ignore[union-attr]
+    finally:
+        await receiver.aclose()
+
+
+FORKING = """
+import asyncio, os, sys, rvq
+
+async def main():
+    bus = rvq.Bus(port=int(sys.argv[1]), key=bytes(range(32)))
+    async with rvq.Sender("work", bus=bus) as sender, rvq.Receiver("work", bus=bus) as receiver:
+        child = os.fork()
+        if not child:
+            try:
+                sender._driver._machine._sealer.seal(1, b"with the parent's counter")
+            except rvq.BusError as error:
+                os.write(1, str(error).encode())
+            os._exit(0)
+        os.waitpid(child, 0)
+        await sender.send("goes on")
+        print(";", (await anext(receiver)).body)
+
+asyncio.run(main())
+"""
+
+
+def test_a_child_process_seals_nothing_with_the_counters_of_its_parent(bus: rvq.Bus) -> None:
+    command = [sys.executable, "-W", "ignore", "-c", FORKING, str(bus.port)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    child, _, parent = done.stdout.partition(";")
+    assert "opened before a fork: open another" in child, done.stderr
+    assert parent.strip() == "goes on"
 
 
 async def test_a_key_file_that_is_spoilt_while_it_is_used_changes_nothing_and_is_said(

@@ -754,6 +754,30 @@ def test_what_a_dead_sender_left_undone_is_reported_lost_by_id(bench: Bench) -> 
     assert not bench.stream.given_up and any("is back" in words for words in bench.told)
 
 
+def test_what_an_heir_was_not_told_of_when_the_sender_died_is_told_too_as_what_it_is(bench: Bench) -> None:
+    """The owner died, then the sender, before it said how far that one had come: nobody else can tell of these."""
+    bench.take_in(bench.frame(*range(1, 41)))
+    for message in bench.stream.work.take(bench.now, 40):
+        bench.stream.work.acknowledge(0.0, message)
+    bench.stamp(5, gone=(6,))
+    bench.run(T.orphan_for + 1.2)
+    assert bench.stream.given_up and bench.stats.lost == 0, "what may have been handled is not counted"
+    (words,) = [words for words in bench.told if ": lost " in words]
+    assert "lost or handled by a receiver that is gone too, 20 messages: " in words
+    assert f"{SENDER:016x}-1, {SENDER:016x}-3, " in words and words.endswith("and 10 more")
+
+
+def test_what_an_heir_knows_to_be_done_is_not_told_as_lost(bench: Bench) -> None:
+    bench.take_in(bench.frame(*range(1, 41)))
+    for message in bench.stream.work.take(bench.now, 40):
+        bench.stream.work.acknowledge(0.0, message)
+    bench.beat(done_to=37)
+    bench.stamp(5, gone=(6,))
+    bench.run(T.orphan_for + 1.2)
+    (words,) = [words for words in bench.told if ": lost " in words]
+    assert words.endswith(f"gone too, 1 message: {SENDER:016x}-39")
+
+
 def test_a_silent_stream_is_forgotten_after_a_while(bench: Bench) -> None:
     assert not bench.stream.forgotten(FORGET_S)
     assert bench.stream.forgotten(FORGET_S + 0.1)

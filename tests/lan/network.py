@@ -15,11 +15,39 @@ from collections.abc import Iterable
 _TOOLS = "/usr/local/sbin:/usr/sbin:/sbin"
 
 LOSS = """
+table inet loss {}
+delete table inet loss
 table inet loss {
   chain input {
     type filter hook input priority 0
-    iifname "eth0" meta l4proto udp numgen random mod 100 < PERCENT counter drop
+    iifname "eth0" meta l4proto udp CHANCE counter drop
   }
+}
+"""
+"""Of one host, in place of what it had before, in one step."""
+
+MUTE = """
+table netdev PORT {}
+delete table netdev PORT
+table netdev PORT {
+  chain input {
+    type filter hook ingress device "PORT" priority 0
+    ip protocol udp CHANCE counter drop
+  }
+}
+"""
+"""At the switch: the host itself must not notice that nobody hears it, as it would from its own firewall."""
+
+
+def _chance(percent: int) -> str:
+    """What holds so often; nftables has no number that is below 100 in 100 of 100 cases."""
+    return f"numgen random mod 100 < {percent}" if percent < 100 else ""
+
+
+NO_MULTICAST = """
+table inet cloud {
+  chain input { type filter hook input priority 0; ip daddr 224.0.0.0/4 meta l4proto udp counter drop; }
+  chain output { type filter hook output priority 0; ip daddr 224.0.0.0/4 meta l4proto udp counter drop; }
 }
 """
 
@@ -62,6 +90,8 @@ class Network:
         self._switch = f"{self._prefix}-switch"
         self._namespaces: list[str] = []
         self._ports: dict[str, str] = {}
+        self._addresses: dict[str, str] = {}
+        self._routed = False
         try:
             self._build()
         except RuntimeError as error:
@@ -86,9 +116,13 @@ class Network:
         self._add_namespace(namespace)
         self._ip(self._switch, "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", namespace)
         self._ip(self._switch, "link", "set", port, "master", switch, "up")
-        self._ip(namespace, "address", "add", f"10.77.0.{number}/24", "dev", "eth0")
+        net = f"10.{78 if self._routed and switch == 'right' else 77}.0"
+        self._ip(namespace, "address", "add", f"{net}.{number}/24", "dev", "eth0")
         self._ip(namespace, "link", "set", "eth0", "up")
+        if self._routed:
+            self._ip(namespace, "route", "add", "default", "via", f"{net}.254")
         self._ports[host] = port
+        self._addresses[host] = f"{net}.{number}"
 
     def add_hosts(self, hosts: Iterable[str], switch: str = "left") -> None:
         for host in hosts:
@@ -97,6 +131,37 @@ class Network:
     def on(self, host: str) -> list[str]:
         """What to put before a command so that it runs on that host. It keeps its process id."""
         return [shutil.which("ip", path=_path()) or "ip", "netns", "exec", f"{self._prefix}-{host}"]
+
+    def address(self, host: str) -> str:
+        return self._addresses[host]
+
+    def add_router(self) -> None:
+        """From now on the switches are two networks, with a router between them, that passes no multicast."""
+        self.split()
+        self._routed = True
+        router = f"{self._prefix}-router"
+        self._add_namespace(router)
+        for switch, net in (("left", 77), ("right", 78)):
+            self._ip(
+                self._switch, "link", "add", f"to-{switch}", "type", "veth", "peer", "name", switch, "netns", router
+            )
+            self._ip(self._switch, "link", "set", f"to-{switch}", "master", switch, "up")
+            self._ip(router, "address", "add", f"10.{net}.0.254/24", "dev", switch)
+            self._ip(router, "link", "set", switch, "up")
+        run(*self.on("router"), "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
+
+    def drop_multicast(self, hosts: Iterable[str]) -> None:
+        """These hosts' networks carry none, as in a cloud. Raises Unavailable."""
+        for host in hosts:
+            try:
+                run(*self.on(host), "nft", "-f", "-", given=NO_MULTICAST)
+            except RuntimeError as error:
+                raise Unavailable(f"no rules with nftables here: {error}") from error
+
+    def dropped_multicast(self, host: str) -> int:
+        """How many datagrams were, on the way in and out."""
+        words = run(*self.on(host), "nft", "list", "table", "inet", "cloud").split()
+        return sum(int(words[place + 1]) for place, word in enumerate(words) if word == "packets")
 
     def pull_cable(self, host: str) -> float:
         """When it was out."""
@@ -128,10 +193,18 @@ class Network:
     def lose(self, percent: int, hosts: Iterable[str]) -> None:
         """Each datagram that reaches one of these hosts is dropped with that probability. Raises Unavailable."""
         for host in hosts:
-            try:
-                run(*self.on(host), "nft", "-f", "-", given=LOSS.replace("PERCENT", str(percent)))
-            except RuntimeError as error:
-                raise Unavailable(f"no random loss with nftables here: {error}") from error
+            self.disturb(host, loss=percent)
+
+    def disturb(self, host: str, *, loss: int = 0, mute: int = 0) -> float:
+        """So many percent of the datagrams that reach this host are dropped, and of those that it sends; in place of
+        what was so before. 100 is a cable that carries one way only. When it was so. Raises Unavailable."""
+        try:
+            run(*self.on(host), "nft", "-f", "-", given=LOSS.replace("CHANCE", _chance(loss)))
+            rules = MUTE.replace("PORT", self._ports[host]).replace("CHANCE", _chance(mute))
+            run(*self.on("switch"), "nft", "-f", "-", given=rules)
+        except RuntimeError as error:
+            raise Unavailable(f"no random loss with nftables here: {error}") from error
+        return time.monotonic()
 
     def lost(self, host: str) -> int:
         """How many datagrams were dropped there."""

@@ -39,6 +39,36 @@ for _ in range(50):
 """
 
 
+CATCH = """
+import socket
+sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+sock.bind(("", 7401))
+sock.settimeout(20)
+print("listening", flush=True)
+came = 0
+while sock.recv(100) != b"end":
+    came += 1
+print(came)
+"""
+
+THROW = """
+import socket, sys
+socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(sys.argv[2].encode(), (sys.argv[1], 7401))
+"""
+
+
+def passes(lan: Lan, speaker: str, hearer: str, address: str) -> bool:
+    """Does a datagram? One that comes on the hearer's own loopback afterwards ends the waiting."""
+    with subprocess.Popen(
+        [*lan.network.on(hearer), sys.executable, "-c", CATCH], stdout=subprocess.PIPE, text=True
+    ) as catching:
+        assert catching.stdout is not None
+        assert catching.stdout.readline() == "listening\n"
+        run(*lan.network.on(speaker), sys.executable, "-c", THROW, address, "away")
+        run(*lan.network.on(hearer), sys.executable, "-c", THROW, "127.0.0.1", "end")
+        return int(catching.stdout.readline()) == 1
+
+
 def heard_of_2000(lan: Lan, speaker: str, hearer: str) -> int:
     with subprocess.Popen(
         [*lan.network.on(hearer), sys.executable, "-c", HEAR], stdout=subprocess.PIPE, text=True
@@ -60,6 +90,22 @@ def test_loss_is_as_random_as_asked_for(lan: Lan) -> None:
     lan.lose(5, "b")
     assert heard_of_2000(lan, "a", "b") < 2000
     assert 50 < lan.network.lost("b") < 200
+
+
+def test_a_host_can_be_deaf_or_not_heard_and_hears_and_is_heard_again(lan: Lan) -> None:
+    lan.network.add_hosts(["a", "b"])
+
+    def ways() -> tuple[bool, bool]:
+        """From a to b, and from b to a."""
+        return passes(lan, "a", "b", "10.77.0.2"), passes(lan, "b", "a", "10.77.0.1")
+
+    assert ways() == (True, True)
+    lan.network.disturb("b", loss=100)
+    assert ways() == (False, True)
+    lan.network.disturb("b", mute=100)
+    assert ways() == (True, False)
+    lan.network.disturb("b")
+    assert ways() == (True, True)
 
 
 def test_a_pulled_cable_leaves_no_carrier(lan: Lan) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from typing import Self
 
 from tests.processes.worker import WATCH_S
 
@@ -57,24 +58,29 @@ class Handling:
 class Worker:
     """One process and its log, read as far as it is written."""
 
+    MODULE = "tests.processes.worker"
+    """What it runs."""
+
     def __init__(self, name: str, arguments: Sequence[str], folder: Path, prefix: Sequence[str] = ()) -> None:
         self.name = name
         self._log = folder / f"{name}.log"
         self._errors = folder / f"{name}.err"
         self._log.touch()
         self._offset = 0
-        command = [*prefix, sys.executable, "-m", "tests.processes.worker", *arguments, "--log", str(self._log)]
+        command = [*prefix, sys.executable, "-m", self.MODULE, *arguments, "--log", str(self._log)]
         with self._errors.open("wb") as errors:
             self.process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors)
         self.handlings: list[Handling] = []
         self.written: list[tuple[int, int]] = []
         self.members = 0
+        self.tables: list[int] = []
+        """How many members each table had that it saw in force."""
         self.naps: list[float] = []
         self.has_sent = False
         self.undone: int | None = None
         self.ended = False
 
-    def read(self) -> Worker:
+    def read(self) -> Self:
         """Takes in what is new in the log."""
         with self._log.open("rb") as log:
             log.seek(self._offset)
@@ -97,6 +103,7 @@ class Worker:
                 self.written.append((int(first), int(last)))
             case "table", [members, _]:
                 self.members = int(members)
+                self.tables.append(self.members)
             case "nap", [since]:
                 self.naps.append(float(since))
             case "sent", []:
