@@ -11,8 +11,8 @@ from dataclasses import replace
 from bench.figures import Bench, Figure, Outcome, Skipped, keep, machine, table
 from bench.group import death, join, loss, memory, once, record, stop, tables, watched
 from bench.group.fleet import Trouble
-from bench.micro import acks, codec, instructions, lanes, stride
-from bench.peers import compare, growth, hosts, sealed
+from bench.micro import acks, codec, instructions, lanes, single, stride
+from bench.peers import compare, fanout, growth, hosts, sealed
 from bench.spark import rows
 
 BENCHES = [
@@ -28,6 +28,7 @@ BENCHES = [
     Bench("peers", "rvq beside its peers and bare multicast, in the same run", compare.run),
     Bench("hosts", "rvq across hosts beside rvq on loopback (network namespaces)", hosts.run),
     Bench("sealed", "what a key costs: the same messages on a sealed bus and on a plain one", sealed.run),
+    Bench("fanout", "what doing without multicast costs: the same messages sent to each receiver", fanout.run),
     Bench("growth", "more receivers, more senders: rate, processor time, control traffic", growth.run),
     Bench("tables", "tables in the simulator: 100 join at once, 1,000 members", tables.run),
     Bench("spark", "Spark reads a journal, beside Parquet in the same run", rows.run),
@@ -35,6 +36,7 @@ BENCHES = [
     Bench("stride", "single steps: what a receiver does not touch costs nothing", stride.run),
     Bench("lanes", "single steps: who owns what", lanes.run),
     Bench("acks", "single steps: what is done", acks.run),
+    Bench("single", "single steps: a message that is sent and handled alone", single.run),
     Bench("instructions", "single steps: instructions, counted by valgrind", instructions.run),
 ]
 

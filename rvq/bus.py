@@ -26,6 +26,7 @@ from typing import Any
 
 from rvq.errors import BadArgument, BusError
 from rvq.names import check_label
+from rvq.peers import Seed, parse_seeds
 from rvq.timings import Timings
 from rvq.wire.keys import KEY_BYTES
 
@@ -56,7 +57,8 @@ class Bus:
     address: the multicast range in which labels have their addresses: a network of /8 to /24, or an address (its /16).
     ttl: routers that a frame may pass, plus one. 1 stays on the LAN; on loopback it is always 0.
     key: the bus is sealed: a key file (`rvq key new`), which is read again when it changes, or a key of 32 bytes.
-    peers: unicast fan-out; not in this release, and refused.
+    peers: no multicast: everything is sent to each who listens. Hosts of this bus, as "host", "host:port" or
+        "host:first-last", of which one is enough to find all; an empty list waits to be found.
     heartbeat, expiry, lease, settle, orphan_for, report: see `rvq.timings.Timings`.
     """
 
@@ -84,7 +86,7 @@ class Bus:
             raise BusError(f"ttl={self.ttl!r} is not a time to live: give a number from 0 to 255")
         _check_key(self.key)
         if self.peers is not None:
-            raise BusError("unicast fan-out is not in this release: leave out peers= (RVQ_PEERS), and use multicast")
+            parse_seeds(self.peers, self.port)
         _parse_range(self.address)
         _ = self.timings  # its own checks
 
@@ -106,8 +108,13 @@ class Bus:
         if isinstance(settings.get("port"), str):
             settings["port"] = _parse_port(settings["port"])
         if isinstance(settings.get("peers"), str):
-            settings["peers"] = tuple(settings["peers"].split(","))
+            settings["peers"] = tuple(peer for peer in settings["peers"].split(",") if peer.strip())
         return cls(**settings)
+
+    @property
+    def seeds(self) -> tuple[Seed, ...]:
+        """Whom to ask for the others, on a bus without multicast."""
+        return parse_seeds(self.peers or (), self.port)
 
     @property
     def timings(self) -> Timings:

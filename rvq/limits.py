@@ -113,6 +113,35 @@ OBSERVED_ENDS_MAX = 2 * MEMBERS_MAX
 OBSERVED_LANES_MAX = 4096
 """Lanes of one stream of which an observer remembers who reported on them."""
 
+PEERS_MAX = 1024
+"""Ends that one end of a bus without multicast sends to: each gets a datagram of everything that is for all."""
+
+PEERS_ASKED_MAX = 1024
+"""Addresses that are asked whether there is somebody. A further one takes the place of the oldest that is no seed."""
+
+PEERS_TOLD_MAX = 24
+"""Addresses in one frame that tells of others: with the longest of them it still fits any MTU. The next has others."""
+
+HEARSAY_PER_S = 128
+"""Addresses that somebody told of which are asked in a second: so a liar makes us send others little. Each is asked
+half a dozen times with some 100 bytes."""
+
+HEARSAY_BURST = 256
+"""The same at once: a bus of that size is found in a moment."""
+
+CHANNELS_MAX = 2 * OBSERVED_LABELS_MAX
+"""Channels that one end listens to: two, and an observer's one for each label."""
+
+SEED_PORTS = 16
+"""Ports from the bus's own on that ends of a bus without multicast take, the first that is free; and that a seed is
+asked at, if it names none. Who comes later takes any port, and is found through the others."""
+
+SEEDS_MAX = 64
+"""Entries of `peers`. The rest is learned."""
+
+FANOUT_WINDOW_BYTES = 2 * MIB
+"""In flight to one receiver at most where a sender sends everything to each: it is all queued on one cable."""
+
 EVENTS_MAX = 500
 """Events and switches that an observer keeps, of each: what fits a few screens."""
 
@@ -177,10 +206,11 @@ STRANGER_BUCKETS = 128
 """So that one with few addresses takes little from the others."""
 
 MEMBER_FRAMES_PER_S = 2000
-"""Control frames of one with whom an end works: a busy receiver reports some hundred times a second."""
+"""Control frames of one receiver that a sender works with: a busy one reports some hundred times a second, and each
+report counts by its length. Twice that at once: when a sender was stopped, its socket is full of them."""
 
-MEMBER_FRAMES_BURST = 4000
-"""The same at once, when one was stopped and its socket is full."""
+PEER_FRAMES_PER_S = 300
+"""Control frames of one with whom a receiver works: heartbeats, which are 200 a second at most. Twice that at once."""
 
 BYTES_PER_FRAME = 200
 """A control frame that is longer counts as several: what it costs to read grows with it."""
@@ -214,8 +244,9 @@ STAMP_SLOTS_EACH = 1024
 STAMP_SLOTS_MAX = 64 * SLOTS_MAX // 2
 """Slots in the open stamps of all streams, beyond that: a thousand receivers through some hundred switches."""
 
-STAMP_STEPS_MAX = 2**24
-"""Slots times open stamps of one stream. Working out who owns what takes about so many steps, a second."""
+STAMP_STEPS_MAX = 2**22
+"""Slots times open stamps of one stream. Working out who owns what takes about so many steps: 64
+stamps of a thousand slots, or a thousand of three."""
 
 TABLES_TOLD_MAX = 2**40
 """A version may count so far on any day: a table each ms for 34 years."""
@@ -241,6 +272,18 @@ JOURNAL_BLOCK_BYTES_MAX = JOURNAL_BLOCK_BYTES + JOURNAL_ENTRY_BYTES_MAX + 4096
 JOURNAL_UNSYNCED_BYTES = 64 * MIB
 """Written to the journal and not synced: kept in memory too, since a failed sync may lose it. Then it syncs unasked."""
 
+STRANGER_BYTES_MAX = (
+    RECEIVED_BYTES  # frames of streams that he makes up
+    + 2 * KIB * 3 * MEMBERS_MAX  # peers, or ears: twice the members
+    + 16 * KIB * STREAMS_MAX  # streams, each with its parts
+    + 384 * SILENT_WORDS_MAX
+    + 192 * TABLE_ENTRIES_MAX
+    + 128 * (STAMP_SLOTS_MAX + STAMP_SLOTS_EACH * STREAMS_MAX)
+    + 2 * REMEMBERED_MAX * 256
+)
+"""What a stranger on a bus without a key can make one end remember: the bounds above, times what each thing takes."""
+
+assert SEEDS_MAX * SEED_PORTS <= PEERS_ASKED_MAX, "there is room for all seeds"
 assert WEB_WATCHERS_MAX < WEB_CONNECTIONS_MAX, "who watches must not keep out who comes to look"
 assert REPORT_RANGES_MAX <= REPORT_RUNS_MAX
 assert RECEIVED_BYTES >= 2 * RETAINED_BYTES, "a receiver must be able to hold a full window and still take repairs"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import repeat
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rvq.wire.records import Content, shard_of
@@ -181,16 +180,22 @@ class Message:
 
 def make_messages(bodies: Sequence[Any], origin: Origin, place: int) -> list[Message]:
     """The messages of one origin at consecutive places, from `place` on. Hot: without a call in Python for each."""
-    made = list(map(_new_message, repeat(Message, len(bodies))))
-    for message, body in zip(made, bodies, strict=True):
+    made: list[Message] = []
+    for body in bodies:
+        message = PlainMessage()
         message.body = body
         message.origin = origin
         message.place = place
         place += 1
+        made.append(message)
     return made
 
 
-_new_message = object.__new__
+class PlainMessage(Message):
+    """One with a body alone. Made without arguments, and filled by whoever makes it: that saves a call in Python."""
+
+    __slots__ = ()
+    __init__ = object.__init__
 
 
 class RichMessage(Message):

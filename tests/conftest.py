@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 import rvq.bus
 
@@ -24,6 +25,11 @@ TESTS = Path(__file__).parent
 # Folders whose tests share what is dear to start (a JVM, a database server), or that want the machine for themselves:
 # run side by side, each has one worker for all of its tests.
 TOGETHER = ("spark", "ledger", "bench")
+
+
+# A test must not fail because the machine is busy: hypothesis would have each example done within 200 ms.
+settings.register_profile("rvq", deadline=None)
+settings.load_profile("rvq")
 
 
 def pytest_configure() -> None:

@@ -93,10 +93,25 @@ def test_a_bus_has_a_name_of_its_own() -> None:
     assert Bus(address="239.192.5.5").name == Bus(interface="eth0", key=bytes(32)).name == Bus().name
 
 
-@pytest.mark.parametrize("peers", [["10.0.0.1:7400"], ()])
-def test_peers_are_refused_and_not_ignored(peers: Any) -> None:
-    with pytest.raises(BusError, match="unicast fan-out is not in this release"):
+def test_peers_are_where_to_find_the_others() -> None:
+    bus = Bus(peers=["10.0.0.1", "queue:7500"], port=7410)
+    assert bus.seeds == (("10.0.0.1", 7410, 7425), ("queue", 7500, 7500))
+    assert Bus(peers=[]).seeds == Bus().seeds == ()
+    assert Bus(peers=[]).peers is not None, "there is no multicast, and others name us"
+
+
+@pytest.mark.parametrize("peers", ["10.0.0.1", [""], [7], ["a:b"]])
+def test_wrong_peers_are_refused(peers: Any) -> None:
+    with pytest.raises(BusError, match=r"^peers="):
         Bus(peers=peers)
+
+
+def test_peers_come_from_the_environment_with_commas_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RVQ_PEERS", "10.0.0.1, 10.0.0.2:7500,")
+    assert [seed.host for seed in Bus.from_env().seeds] == ["10.0.0.1", "10.0.0.2"]
+    assert [seed.host for seed in Bus.from_env(peers="10.0.0.3").seeds] == ["10.0.0.3"]
+    monkeypatch.setenv("RVQ_PEERS", "")
+    assert Bus.from_env().peers is None
 
 
 def test_without_an_environment_it_is_the_default_bus() -> None:
@@ -126,7 +141,7 @@ def test_an_empty_variable_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) ->
     ("name", "value", "words"),
     [
         ("RVQ_PORT", "many", "port='many' is not a port"),
-        ("RVQ_PEERS", "10.0.0.1:7400,10.0.0.2:7400", "unicast fan-out"),
+        ("RVQ_PEERS", "10.0.0.1:seven", "has no port"),
     ],
 )
 def test_what_the_environment_asks_for_in_vain_is_refused(

@@ -26,7 +26,9 @@ from rvq.aio.checkup.probing import BURST, FLIGHT_BYTES, PACE_S
 from rvq.aio.consume import ATTEMPTS
 from rvq.bus import Bus
 from rvq.cli.checkup.judging import LOSS_BROKEN
-from rvq.core import about, asker
+from rvq.core import about, asker, fanout, peers
+from rvq.core.fanout import bus_tag, channel_of
+from rvq.core.machine import Route
 from rvq.core.sealers import AGAIN_S, SILENT_S
 from rvq.core.sealing import WORDS_S
 from rvq.core.shards import deal, draft
@@ -97,6 +99,29 @@ def test_the_printed_control_frame_reads_as_it_says() -> None:
     assert frame == Nak(0x0102030405060708, 0x1122334455667788, (5, 9, 12, 12), (MissingParts(7, (0, 3)),))
 
 
+def test_the_printed_words_of_a_peer_read_as_they_say() -> None:
+    joined = (channel_of("work", Route.CONTROL), channel_of("work", Route.DATA))
+    known = (frames.PeerAddress("10.0.0.2", 7400),)
+    said = frames.Peers(0x0102030405060708, bus_tag(Bus().name), 0x1122334455667788, 0, False, joined, known)
+    assert decode_control(printed_frame("72 76 71 01  31 00 00 00")) == said
+    assert joined[1] == 4 * frames.label_tag("work") and channel_of(None, Route.ABOUT) == 2
+
+
+def test_the_numbers_of_a_bus_without_multicast_are_as_printed() -> None:
+    text = page("protocol.md")
+    assert f"after {peers.ASK_S:g} s and then twice as long each time, up to {peers.ASK_S_MAX:g} s" in text
+    assert f"others for {peers.NEWCOMER_S:g} s; those who fell silent for {peers.FORMER_S:g} s" in text
+    assert f"about once a second, less often among more than {fanout.HERES_PER_S}" in text and fanout.HERE_S == 1
+    assert f"at most {limits.PEERS_TOLD_MAX}: the next frame" in text and fanout.SILENT_HERES == 4
+    assert f"at most {limits.CHANNELS_MAX}; none" in text and f"with more than {fanout.UNASKED_MAX} says" in text
+    assert f"{limits.HEARSAY_BURST} are asked at once and {limits.HEARSAY_PER_S} in a second" in text
+    assert f"knows {limits.PEERS_MAX:,} others at most" in text and limits.PEERS_ASKED_MAX == limits.PEERS_MAX
+    text = page("multicast.md")
+    assert f"the {limits.SEED_PORTS - 1} after it" in text and f"at most {limits.SEED_PORTS} |" in text
+    assert f"There are {limits.SEEDS_MAX} entries at most" in text and f"bounded to {limits.PEERS_MAX:,}" in text
+    assert f"allows {limits.FANOUT_WINDOW_BYTES // limits.MIB} MiB in flight" in text
+
+
 @pytest.mark.parametrize("kind", SHAPES, ids=lambda kind: FrameType(kind).name)
 def test_every_control_frame_has_its_row(kind: int) -> None:
     shape, _ = SHAPES[kind]
@@ -124,6 +149,7 @@ def test_every_control_frame_has_its_row(kind: int) -> None:
         frames.Heard,
         frames.Pause,
         frames.MissingParts,
+        frames.PeerAddress,
     ],
 )
 def test_every_part_of_a_control_frame_is_spelt_out(part: Any) -> None:

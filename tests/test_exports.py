@@ -78,6 +78,7 @@ COUNTERS = {
     "replayed",
     "lost",
     "unrecorded",
+    "refused",
 }
 
 FACTS = {

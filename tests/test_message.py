@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from rvq.ledger.ledger import Transaction
-from rvq.message import Lost, Message, RichMessage, Settler
+from rvq.message import Lost, Message, RichMessage, Settler, make_messages
 from rvq.wire.records import SHARDS, Content, shard_of
 
 
@@ -67,6 +67,20 @@ def test_a_plain_message_has_no_key_and_no_headers() -> None:
     message = Message(b"raw", AnOrigin(), 0)
     assert (message.key, message.headers, message.shard) == (None, None, None)
     assert (message.due_at, message.ttl, message.expires_at, message.urgent) == (None, None, None, False)
+
+
+def test_many_messages_of_a_frame_are_made_as_each_alone_would_be() -> None:
+    origin, bodies = AnOrigin(), [b"a", {"n": 1}, None]
+    made = make_messages(bodies, origin, 4)
+    alone = [Message(body, origin, place) for place, body in enumerate(bodies, 4)]
+    assert all(isinstance(message, Message) for message in made)
+    shown = ("body", "place", "sequence", "id", "key", "headers", "due_at", "ttl", "urgent", "attempt", "redelivered")
+    assert [[getattr(one, name) for name in shown] for one in made] == [
+        [getattr(o, name) for name in shown] for o in alone
+    ]
+    assert list(map(repr, made)) == list(map(repr, alone))
+    assert all(message.origin is origin for message in made)
+    assert make_messages([], origin, 0) == []
 
 
 def test_a_message_with_times_knows_when_it_is_due_and_when_it_is_over() -> None:

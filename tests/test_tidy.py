@@ -31,7 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 """The empty name is `rvq` itself: it gathers public names; only who uses rvq may import it."""
 
-COMMON_GROUND = {"bus", "dead", "errors", "keyfile", "limits", "message", "names", "timings"}
+COMMON_GROUND = {"bus", "dead", "errors", "keyfile", "limits", "message", "names", "peers", "timings"}
 """Single modules that everyone may import. They import only what stands below them."""
 
 COMMON_MAY_IMPORT: dict[str, set[str]] = {
@@ -41,7 +41,8 @@ COMMON_MAY_IMPORT: dict[str, set[str]] = {
     "names": {"errors", "limits"},
     "timings": {"errors"},
     "keyfile": {"errors"},
-    "bus": {"errors", "limits", "names", "timings"},
+    "peers": {"errors", "limits"},
+    "bus": {"errors", "limits", "names", "peers", "timings"},
     "message": {"errors", "ledger", "limits", "names", "wire"},  # of the ledger only a type, for its users
 }
 

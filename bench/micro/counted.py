@@ -13,8 +13,9 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
-from bench.micro import acks, codec, lanes, stride
+from bench.micro import acks, codec, lanes, single, stride
 
 MARK = "getpgid"
 """The function of the C library that is the mark."""
@@ -62,7 +63,20 @@ def steps() -> list[Step]:
         Step("acks: done in order", lambda: acks._merge(in_order), acks.COUNT, calls=5),
         Step("acks: done in any order", lambda: acks._merge(shuffled), acks.COUNT, calls=5),
         Step("acks: a sender takes a report, of 5 receivers", lambda: acks._reports(5), 10 * 5, part="report"),
+        Step("single: a message alone, sent", lambda: _sending().send(), calls=50),
+        Step("single: at one of 3 receivers, which handles each third", lambda: _heard().hear(), single.RECEIVERS, 50),
     ]
+
+
+@cache
+def _sending() -> single.Line:
+    """Made when it is asked for: it takes longer than all other steps."""
+    return single.Line()
+
+
+@cache
+def _heard() -> single.Line:
+    return single.Line().store(single.RECEIVERS * single.CALLS)
 
 
 def take(step: Step, share: float) -> None:

@@ -17,7 +17,7 @@ from bench.figures import Figure, Skipped
 from bench.group.fleet import ROOT, Trouble
 from bench.micro.counted import MARK, Step, calls_of, steps
 
-COUNTED_S_MAX = 110.0
+COUNTED_S_MAX = 300.0
 SHARE_QUICK = 0.1
 """Of the calls, to see that it works."""
 _PARTS_OF_STEP = 3

@@ -14,14 +14,14 @@ import time
 from dataclasses import dataclass
 
 from rvq.aio.driver import Driver, Signal, monotonic
+from rvq.aio.fanout import on_bus, open_endpoint
 from rvq.aio.observer import Observer
-from rvq.aio.sealing import keys_of, sealed
+from rvq.aio.sealing import keys_of
 from rvq.bus import Bus, check_bus
 from rvq.core.asker import AskerMachine, Wish
 from rvq.errors import BadArgument, OrderFailed
 from rvq.limits import WEIGHT_MAX
 from rvq.names import check_group, check_label
-from rvq.transport.udp import Endpoint
 from rvq.wire.frames import ID_BITS, OrderKind
 
 ID_DIGITS = 16
@@ -112,7 +112,7 @@ async def _ask(label: str, wish: Wish, bus: Bus | None, by: str | None) -> Order
     label, bus = check_label(label), check_bus(bus)
     who = check_group(by if by is not None else f"{socket.gethostname()}:{os.getpid()}")
     keys = keys_of(bus)
-    endpoint = Endpoint.open(bus, label, data=False)
+    endpoint = open_endpoint(bus, label, data=False)
     changed = Signal()
     machine = AskerMachine(
         label,
@@ -124,7 +124,7 @@ async def _ask(label: str, wish: Wish, bus: Bus | None, by: str | None) -> Order
         now=monotonic(),
         wall_offset=time.time() - monotonic(),
     )
-    driver = Driver(sealed(machine, bus, keys), endpoint, changed.fire)
+    driver = Driver(on_bus(machine, bus, keys, label, data=False), endpoint, changed.fire)
     try:
         while not machine.over:  # which it is in the end, whatever is heard
             await changed.wait()

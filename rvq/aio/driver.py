@@ -10,8 +10,9 @@ import logging
 import time
 from collections.abc import Callable
 
-from rvq.core.machine import Machine
+from rvq.core.machine import Departs, Machine
 from rvq.core.strangers import STRANGER
+from rvq.errors import Closed
 from rvq.transport.passive import PassiveEndpoint
 from rvq.transport.udp import Address, Endpoint
 
@@ -72,6 +73,11 @@ class Driver:
         endpoint.start(self._loop, self._on_datagram, self.step)
         self.step()
 
+    def check_loop(self, whose: str) -> None:
+        """Who waits must do so in the loop that the sockets belong to. Raises Closed."""
+        if asyncio.get_running_loop() is not self._loop:
+            raise Closed(f"this {whose} belongs to another event loop: open one in the loop that uses it")
+
     def step(self) -> None:
         """After every call on the machine: send what it says, arm the timer, tell of the change."""
         self.send()
@@ -91,6 +97,9 @@ class Driver:
     def close(self) -> None:
         """Say what is left to say, then close the sockets. Twice is fine."""
         if not self.closed:
+            if isinstance(self._machine, Departs):
+                self.send()
+                self._machine.depart()
             self.send()
             self.closed = True
             if self._timer is not None:

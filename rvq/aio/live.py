@@ -6,12 +6,12 @@ import asyncio
 import math
 
 from rvq.aio.driver import Driver
-from rvq.aio.sealing import keys_of, sealed
+from rvq.aio.fanout import on_bus, open_endpoint
+from rvq.aio.sealing import keys_of
 from rvq.bus import Bus
 from rvq.core.end import End
 from rvq.core.machine import Address, Wall
 from rvq.errors import WireError
-from rvq.transport.udp import Endpoint
 from rvq.wire.codec import decode_control, peek
 from rvq.wire.frames import SenderAlive, SenderGoodbye, label_tag
 
@@ -44,7 +44,9 @@ async def live_streams(label: str, bus: Bus) -> set[int]:
     """The ids of the senders that are heard within `expiry`, in which each of them speaks several times."""
     keys = keys_of(bus)
     listening = Listening(label)
-    driver = Driver(sealed(listening, bus, keys), Endpoint.open(bus, label, data=False), lambda: None)
+    driver = Driver(
+        on_bus(listening, bus, keys, label, data=False), open_endpoint(bus, label, data=False), lambda: None
+    )
     try:
         await asyncio.sleep(bus.expiry)
     finally:

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from rvq.aio.driver import Driver, Signal, level_of, logger, monotonic
+from rvq.aio.fanout import Fanned, open_endpoint
 from rvq.aio.sealing import keys_of, sealed
 from rvq.bus import Bus, check_bus
 from rvq.core.observer import ObserverMachine
@@ -27,6 +28,8 @@ class Observer:
         self.labels = tuple(check_label(label) for label in ([labels] if isinstance(labels, str) else labels))
         self._machine: ObserverMachine | None = None
         self._endpoint: PassiveEndpoint | None = None
+        self._fanned: Fanned | None = None
+        """Where there is no multicast: others know of us then, as they have to send us what we look at."""
         self._driver: Driver | None = None
         self._changed = Signal()
         self._follows = -1
@@ -35,8 +38,9 @@ class Observer:
         if self._machine is not None:
             raise Closed("this observer was opened before: make another")
         keys = keys_of(self.bus)
-        self._endpoint = PassiveEndpoint(self.bus)
-        self._endpoint.join(self.bus.directory_address)
+        if self.bus.peers is None:
+            self._endpoint = PassiveEndpoint(self.bus)
+            self._endpoint.join(self.bus.directory_address)
         self._machine = ObserverMachine(
             self.labels,
             timings=self.bus.timings,
@@ -47,9 +51,15 @@ class Observer:
                 "port": self.bus.port,
                 "address": str(self.bus.network),
                 "sealed": self.bus.key is not None,
-            },
+            }
+            | ({"peers": list(self.bus.peers)} if self.bus.peers is not None else {}),
         )
-        self._driver = Driver(sealed(self._machine, self.bus, keys), self._endpoint, self._on_change)
+        if self._endpoint is not None:
+            self._driver = Driver(sealed(self._machine, self.bus, keys), self._endpoint, self._on_change)
+        else:
+            endpoint = open_endpoint(self.bus, "", data=False)
+            self._fanned = Fanned(self._machine, self.bus, None, data=False)
+            self._driver = Driver(sealed(self._machine, self.bus, keys, self._fanned), endpoint, self._on_change)
         return self
 
     async def __aexit__(
@@ -98,6 +108,9 @@ class Observer:
         for event in machine.events:
             logger.log(level_of(event), "observer: %s", event)
         machine.events.clear()
+        if self._fanned is not None and machine.follows != self._follows:
+            self._follows = machine.follows
+            self._fanned.listen(machine.labels)
         if endpoint is not None and machine.follows != self._follows and not endpoint.closed:
             self._follows = machine.follows
             controls = map(self.bus.control_address, machine.labels)

@@ -16,9 +16,10 @@ from typing import Literal
 
 from rvq.aio.dead import DeadLetters
 from rvq.aio.driver import Driver, Signal, level_of, logger, monotonic
+from rvq.aio.fanout import on_bus, open_endpoint
 from rvq.aio.home import here
 from rvq.aio.missed import CatchingUp
-from rvq.aio.sealing import keys_of, sealed
+from rvq.aio.sealing import keys_of
 from rvq.bus import Bus, check_bus
 from rvq.core.receiver import ReceiverMachine
 from rvq.core.receiving import ReceivingMachine
@@ -33,7 +34,6 @@ from rvq.ledger.ledger import Ledger, Mark, Transaction
 from rvq.message import Lost, Message
 from rvq.names import check_group, check_label
 from rvq.timings import Timings
-from rvq.transport.udp import Endpoint
 from rvq.wire.frames import ID_BITS
 
 AHEAD = 64
@@ -152,9 +152,9 @@ class Receiver:
             raise Closed(f"this receiver of {self.label!r} was opened before: make another")
         reader = None if self._from_journal is None else JournalReader(self._from_journal)  # its own checks
         keys = keys_of(self.bus)
-        endpoint = Endpoint.open(self.bus, self.label, data=True)
+        endpoint = open_endpoint(self.bus, self.label, data=True)
         self._machine = self._make_machine(monotonic(), endpoint.receive_buffer_bytes)
-        self._driver = Driver(sealed(self._machine, self.bus, keys), endpoint, self._on_change)
+        self._driver = Driver(on_bus(self._machine, self.bus, keys, self.label, data=True), endpoint, self._on_change)
         self._event_loop, self._thread = asyncio.get_running_loop(), get_ident()
         if reader is not None and self.group is not None:
             self._catching_up = CatchingUp(reader, self.label, self.group, self.bus, self._arrived.fire)
@@ -258,23 +258,29 @@ class Receiver:
         """The next message for one loop, as soon as there is one; None if there are no more."""
         machine = self._open_machine()
         self._settle_hands(hand)
-        while not (batch := self._take_ahead(machine, 1)):
+        while (message := self._next_ahead(machine)) is None:
             found = await self._take(machine, self._ahead_max)
             if not found:
                 return None
             self._ahead.extend(found)
         if self.ack_mode == "auto":
-            hand.message = batch[0]
-        return batch[0]
+            hand.message = message
+        return message
 
     def _take_ahead(self, machine: ReceivingMachine, max: int) -> list[Message]:
         """What `async for` took ahead and did not hand out."""
         batch: list[Message] = []
-        while self._ahead and len(batch) < max:
+        while len(batch) < max and (message := self._next_ahead(machine)) is not None:
+            batch.append(message)
+        return batch
+
+    def _next_ahead(self, machine: ReceivingMachine) -> Message | None:
+        """The first of these that may still be handed out."""
+        while self._ahead:
             message = self._ahead.popleft()
             if self._may_hand_out(machine, message):
-                batch.append(message)
-        return batch
+                return message
+        return None
 
     async def _take(self, machine: ReceivingMachine, max: int, handed: list[Handed] | None = None) -> list[Message]:
         """The next messages, as soon as there are any. None if there will be no more."""
@@ -286,7 +292,7 @@ class Receiver:
                 if taken:
                     self._report_soon()
                     return taken
-            if self._driver is not None:
+            if self._driver is not None and not self._reporting:  # else it leaves with the report, in this turn
                 self._driver.send()
             await self._arrived.wait()
         return []
@@ -315,6 +321,8 @@ class Receiver:
         self._open_machine()
         if self._closed:
             raise Closed(f"this receiver of {self.label!r} is closed: open another")
+        if self._driver is not None:
+            self._driver.check_loop(f"receiver of {self.label!r}")
 
     # --- acknowledging --------------------------------------------------------------------------------------------
 

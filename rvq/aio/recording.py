@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from random import Random
 
 from rvq.aio.driver import Driver, Signal, level_of, logger, monotonic
+from rvq.aio.fanout import on_bus, open_endpoint
 from rvq.aio.home import here
-from rvq.aio.sealing import keys_of, sealed
+from rvq.aio.sealing import keys_of
 from rvq.bus import Bus
 from rvq.core.recorder import RecorderMachine
 from rvq.core.stats import Stats
@@ -19,7 +20,6 @@ from rvq.core.taken import Taken
 from rvq.journal import Entry, EntryKind, Writer
 from rvq.journal.runs import RunSet
 from rvq.limits import MIB
-from rvq.transport.udp import Endpoint
 
 BATCH_BYTES = 8 * MIB
 """Of one label that go to disk at once: enough for one sync to be for many frames, and soon done."""
@@ -51,7 +51,7 @@ class Recording:
         self._shown: TableView | None = None
         self._changed = Signal()
         keys = keys_of(bus)
-        endpoint = Endpoint.open(bus, label, data=True)
+        endpoint = open_endpoint(bus, label, data=True)
         self._machine = RecorderMachine(
             label,
             id,
@@ -63,7 +63,7 @@ class Recording:
             receive_bytes=endpoint.receive_buffer_bytes,
             home=here(),
         )
-        self._driver = Driver(sealed(self._machine, bus, keys), endpoint, self._on_change)
+        self._driver = Driver(on_bus(self._machine, bus, keys, label, data=True), endpoint, self._on_change)
 
     # --- onto the disk --------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from secrets import SystemRandom
 from typing import Any, Protocol
+from weakref import WeakSet
 
 from rvq.aio.driver import logger, monotonic
 from rvq.bus import Bus
@@ -20,6 +21,17 @@ LOOK_S = 0.5
 """Between looks whether the key file is another one: a `stat` costs nothing, and nobody re-keys in a hurry."""
 
 Shape = tuple[int, int, int, int]
+
+_live: WeakSet[SealingMachine] = WeakSet()
+"""What would go on in a child process with the counters of its parent."""
+
+
+def _end_in_child() -> None:
+    for machine in _live:
+        machine.end_sealing()
+
+
+os.register_at_fork(after_in_child=_end_in_child)
 
 
 def keys_of(bus: Bus) -> Keys | None:
@@ -55,9 +67,10 @@ class _Sealed(SealingMachine):
     def __init__(self, machine: Machine, bus: Bus, keys: Keys, now: float, stats: Stats, events: list[str]) -> None:
         options: dict[str, Any] = {"stats": stats, "events": events, "expiry": bus.expiry}
         super().__init__(machine, keys, bus=bus.name, random=SystemRandom(), now=now, **options)
+        _live.add(self)
         self._path = None if isinstance(bus.key, bytes) else bus.key
-        self._shape: Shape | None = None
-        """Not looked at yet: the file may have changed since the keys were read, so the first look reads it again."""
+        # Of what was read, nobody knows: the file may have changed since. So the first look reads it again.
+        self._shape: Shape | tuple[()] | None = ()
         self._look_at = now + LOOK_S
 
     def wake(self, now: float) -> None:

@@ -15,8 +15,9 @@ from typing import Any
 
 from rvq import limits
 from rvq.aio.driver import Driver, Signal, level_of, logger, monotonic
+from rvq.aio.fanout import on_bus, open_endpoint
 from rvq.aio.home import here
-from rvq.aio.sealing import frame_bytes, keys_of, sealed
+from rvq.aio.sealing import frame_bytes, keys_of
 from rvq.aio.times import due_time, time_to_live
 from rvq.aio.tracing import Tracing, in_use
 from rvq.bus import Bus, check_bus
@@ -25,7 +26,6 @@ from rvq.core.stats import Stats
 from rvq.core.table import TableView
 from rvq.errors import BadArgument, BadMessage, Closed, NotDelivered, RvqError
 from rvq.names import check_group, check_label
-from rvq.transport.udp import Endpoint
 from rvq.wire.batch import RECORD_OVERHEAD
 from rvq.wire.frames import ID_BITS
 from rvq.wire.records import PACKED, RAW, Record, Records, make_record, make_records, pack
@@ -87,7 +87,7 @@ class Sender:
         if self._machine is not None or self._closed:
             raise Closed(f"this sender of {self.label!r} was opened before: make another")
         keys = keys_of(self.bus)
-        endpoint = Endpoint.open(self.bus, self.label, data=False)
+        endpoint = open_endpoint(self.bus, self.label, data=False)
         self._tracing = in_use()
         self._machine = SenderMachine(
             self.label,
@@ -103,7 +103,7 @@ class Sender:
             groups=self._groups,
             home=here(),
         )
-        self._driver = Driver(sealed(self._machine, self.bus, keys), endpoint, self._on_change)
+        self._driver = Driver(on_bus(self._machine, self.bus, keys, self.label, data=False), endpoint, self._on_change)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -268,6 +268,7 @@ class Sender:
     async def flush(self, timeout: float | None = None) -> None:
         """Wait until every message is done in every group. NotDelivered after `timeout` seconds."""
         machine = self._open_machine()
+        self._check_loop()
         self._flush_now(machine)
         try:
             async with asyncio.timeout(timeout):
@@ -278,6 +279,7 @@ class Sender:
             raise NotDelivered(machine.undone, machine.waiting_for or "") from None
 
     async def _wait_for_room(self, machine: SenderMachine) -> None:
+        self._check_loop()
         while not machine.has_room:
             self._flush_now(machine)
             if not machine.has_room:
@@ -300,6 +302,11 @@ class Sender:
         if self._machine is None:
             raise Closed(f"this sender of {self.label!r} is not open yet: use `async with rvq.Sender(...)`")
         return self._machine
+
+    def _check_loop(self) -> None:
+        """Waiting in another loop than that of our socket would be for ever."""
+        if self._driver is not None:
+            self._driver.check_loop(f"sender of {self.label!r}")
 
     def _flush_this_turn(self, machine: SenderMachine) -> None:
         """What is sent from now on leaves together, when the loop has its next turn."""
@@ -351,7 +358,7 @@ class Sender:
 
     @property
     def waiting_for(self) -> str | None:
-        """Why nothing can be sent right now, in words; None if nothing is in the way."""
+        """Why nothing can be sent or done right now, in words; None if nothing is in the way."""
         return self._machine.waiting_for if self._machine else None
 
     @property
@@ -396,6 +403,8 @@ def _check_seconds(name: str, value: float) -> float:
 
 
 def _check_groups(groups: Iterable[str]) -> frozenset[str]:
+    if not isinstance(groups, Iterable):
+        raise BadArgument(f"groups={groups!r:.60} is no list of names: give some, or leave it out")
     found = frozenset(map(check_group, [groups] if isinstance(groups, str) else groups))
     if not found:
         raise BadArgument("groups is empty, so nobody would get anything: name some, or leave it out")

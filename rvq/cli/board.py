@@ -164,7 +164,8 @@ def head(picture: Row, width: int | None, note: str = "") -> list[Line]:
     """Which bus, and how much is on it."""
     bus, totals = picture["bus"], picture["totals"]
     sealed = ", sealed" if bus.get("sealed") else ""
-    where = f"{bus['interface']} {bus['address']} port {bus['port']}{sealed}" if bus else "a bus"
+    how = "peers" if "peers" in bus else bus.get("address")
+    where = f"{bus['interface']} {how} port {bus['port']}{sealed}" if bus else "a bus"
     ends = ", ".join(
         f"{totals[name]} {name[: -1 if totals[name] == 1 else None]}"
         for name in ("labels", "groups", "receivers", "senders")

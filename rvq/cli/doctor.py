@@ -24,6 +24,7 @@ from rvq.cli.checkup.finding import Finding, fail
 from rvq.cli.checkup.firewall import firewall_findings
 from rvq.cli.checkup.judging import judge
 from rvq.cli.checkup.others import bystander_findings, nobody_finding, stranger_findings
+from rvq.cli.checkup.peers import findings_with_peers
 from rvq.cli.checkup.snooping import snooping_findings
 from rvq.cli.command import ALL_DONE, FAULT, WrongUse, reachable_bus
 from rvq.cli.options import bus_from
@@ -60,6 +61,8 @@ def run(args: argparse.Namespace) -> int:
     """Prints the findings as they come; 1 if any of them is broken."""
     from rvq.aio import run as run_loop
 
+    if bus_from(args).peers is not None and (args.answer or args.peer is not None):
+        raise WrongUse("--peer and --answer examine multicast, and this bus has peers: leave them out, or --peers")
     if args.answer:
         if args.peer is not None or args.json:
             raise WrongUse("--answer only answers: leave out --peer and --json")
@@ -109,6 +112,10 @@ async def examine_all(
         interface = multicast.resolve_interface(bus.interface)
     except BusError as error:
         yield fail("interface", str(error))
+        return
+    if bus.peers is not None:
+        async for finding in findings_with_peers(bus, interface):
+            yield finding
         return
     for finding in _at_rest(bus, interface):
         yield finding

@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--from-journal",
         metavar="DIR",
-        help="first what was recorded in DIR before the group came, or while nobody of it was there; then what is sent:"
+        help="also what was recorded in DIR before the group came, or while nobody of it was there: with what is sent,"
         " each message once",
     )
     add_metrics(parser)

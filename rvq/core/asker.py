@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from rvq.core.belief import check_counters
 from rvq.core.end import End
 from rvq.core.machine import Address, Route, Wall
 from rvq.errors import WireError
@@ -47,6 +48,7 @@ class Seen:
     """A receiver of the label, as its last heartbeat told."""
 
     id: int
+    address: Address
     group: str
     pause: Pause
     expires_at: float
@@ -107,12 +109,17 @@ class AskerMachine(End):
             if peek(datagram)[1] != self._tag:
                 return
             frame = decode_control(datagram)
+            check_counters(frame, self.wall.read(now))
         except WireError:
             self._refuse(datagram, source)
             return
+        seen = self.seen.get(frame.source)
+        if seen is not None and seen.address != source:
+            self.stats.refused += 1
+            return
         match frame:
             case Alive() if frame.label == self.label and (frame.source in self.seen or len(self.seen) < SEEN_MAX):
-                self._on_alive(now, frame)
+                self._on_alive(now, frame, source)
             case Goodbye() if frame.label == self.label and self.seen.pop(frame.source, None) is not None:
                 if self._order is not None and self._order.what == OrderKind.DRAIN:
                     self.answers.setdefault(frame.source, OrderOutcome.CARRIED_OUT)
@@ -122,9 +129,9 @@ class AskerMachine(End):
                 return
         self._look(now)
 
-    def _on_alive(self, now: float, frame: Alive) -> None:
+    def _on_alive(self, now: float, frame: Alive, source: Address) -> None:
         until = now + self._timings.expiry + self._timings.heartbeat
-        self.seen[frame.source] = Seen(frame.source, frame.group, frame.pause, until)
+        self.seen[frame.source] = Seen(frame.source, source, frame.group, frame.pause, until)
         order = self._order
         if order is None:
             if self.wish.whom == f"{frame.source:016x}" and not self.wish.is_of_group:

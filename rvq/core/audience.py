@@ -229,13 +229,14 @@ class Audience:
         if group.table is None:
             return False
         self._strike(now, group, group.table)
-        members = tuple(member for member in group.table.members if self._usable(member.id))
+        others = {id for id in group.table.everyone if self._is_of_another(group, id)}
+        members = tuple(m for m in group.table.members if m.id not in others and self._usable(m.id))
         group.held = not members
         group.closing = not members and any(self._is_leaving(member.id) for member in group.members)
         if not members:
             return False
         leaving = [member.id for member in group.table.members if self._is_leaving(member.id)]
-        draining = tuple(sorted({*leaving, *(id for id in group.table.draining if self._there(id))}))
+        draining = tuple(sorted({*leaving, *(id for id in group.table.draining if self._there(id))} - others))
         shard_map = group.table.shard_map_of(members) if self._keyed else ()
         if (members, draining, shard_map) == (group.members, group.draining, group.shard_map):
             return False
@@ -310,14 +311,14 @@ class Audience:
         heard_now = 0
         if current is not None:
             announced.pop(current.version, None)
-            heard_now = self._heard_of(now, current)
+            heard_now = self._heard_of(now, group, current)
         if current is not None and heard_now:
             announced = {
                 version: announcers
                 for version, announcers in announced.items()
                 if version > current.version and not announcers.isdisjoint(current.everyone)
             }
-        counted = [(self._heard_of(now, group.known[version]), version) for version in announced]
+        counted = [(self._heard_of(now, group, group.known[version]), version) for version in announced]
         heard, version = max(counted, default=(0, NO_VERSION))
         if version != NO_VERSION and heard >= heard_now:
             self._put_in_force(now, group, group.known[version])
@@ -337,12 +338,19 @@ class Audience:
         for version in [version for version in group.known if version < table.version]:
             del group.known[version]
 
-    def _heard_of(self, now: float, table: Table) -> int:
-        return sum(self.hears(now, receiver) for receiver in table.everyone)
+    def _heard_of(self, now: float, group: Group, table: Table) -> int:
+        return sum(self.hears(now, id) and not self._is_of_another(group, id) for id in table.everyone)
+
+    def _is_of_another(self, group: Group, receiver: int) -> bool:
+        """Is it known to be of another group? Then it handles nothing of this one, whatever a table says."""
+        ear = self.ears.get(receiver)
+        return ear is not None and ear.group != group.name
 
     def _strike(self, now: float, group: Group, table: Table) -> None:
         for receiver in table.everyone:
             ear = self.ears.get(receiver)
+            if ear is not None and ear.group != group.name:
+                continue
             heard_at = max(group.in_force_since[receiver], ear.both_ways_at if ear else -math.inf)
             if now - heard_at <= self._timings.expiry or (ear is not None and (ear.struck or ear.gone)):
                 continue

@@ -15,6 +15,7 @@ from rvq.wire.records import NO_SHARD, RICH, Record, Records
 
 COMPACT_MESSAGES, COMPACT_BYTES = 4096, MIB
 """What may be taken before the lists are cut: so many messages, or half of all if that is more; and so many bytes."""
+_new = tuple.__new__
 LOOK_MESSAGES = 64
 """Messages of different lengths that are looked at first, to find how many fit; twice as many each time."""
 
@@ -31,7 +32,7 @@ class Backlog:
         self._head = 0
         self._taken = 0
         """Bytes of messages that were taken and are still in the lists."""
-        self._start(Records([], [], bytearray(), None))
+        self._start(_new(Records, ([], [], bytearray(), None)))
 
     def _start(self, records: Records) -> None:
         self._datas, self._lens, self._kinds, self._shards = records
@@ -134,10 +135,10 @@ class Backlog:
 
     def _cut(self, stop: int) -> Records:
         head = self._head
-        records = Records(self._datas, self._lens, self._kinds, self._shards)
+        records = _new(Records, (self._datas, self._lens, self._kinds, self._shards))
         if stop == len(self._datas):
             taken = records.part(head, stop) if head else records
-            self._start(Records([], [], bytearray(), None))
+            self._start(_new(Records, ([], [], bytearray(), None)))
             self._head = self._taken = self.bytes = 0
             return taken
         taken = records.part(head, stop)

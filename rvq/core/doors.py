@@ -16,12 +16,16 @@ from rvq.core.machine import Address
 
 
 class Doors:
-    """One end's. `random` is only looked at: what it would give next is nobody's affair."""
+    """One end's. `random` is only looked at: what it would give next is nobody's affair.
 
-    __slots__ = ("_all_strangers", "_answers", "_answers_to_all", "_known", "_strangers")
+    per_s: what each of those with whom this end works may say.
+    """
 
-    def __init__(self, random: Random, now: float) -> None:
+    __slots__ = ("_all_strangers", "_answers", "_answers_to_all", "_known", "_per_s", "_strangers")
+
+    def __init__(self, random: Random, now: float, per_s: float) -> None:
         secret = copy(random).randbytes(16)
+        self._per_s = per_s
         self._known: dict[Address, tuple[Bucket, Bucket]] = {}
         """Those with whom this end works: what they may say, and be sent."""
         self._strangers = Budget(
@@ -40,7 +44,7 @@ class Doors:
     def know(self, now: float, addresses: Iterable[Address]) -> None:
         """These are all with whom this end works."""
         before = self._known
-        self._known = {address: before.get(address) or _buckets(now) for address in addresses}
+        self._known = {address: before.get(address) or self._buckets(now) for address in addresses}
 
     def knows(self, source: Address) -> bool:
         return source in self._known
@@ -63,7 +67,6 @@ class Doors:
     def __len__(self) -> int:
         return len(self._known)
 
-
-def _buckets(now: float) -> tuple[Bucket, Bucket]:
-    said = Bucket(now, limits.MEMBER_FRAMES_PER_S, limits.MEMBER_FRAMES_BURST)
-    return said, Bucket(now, limits.MEMBER_REPAIR_BYTES_PER_S, limits.MEMBER_REPAIR_BYTES_BURST)
+    def _buckets(self, now: float) -> tuple[Bucket, Bucket]:
+        said = Bucket(now, self._per_s, 2 * self._per_s)
+        return said, Bucket(now, limits.MEMBER_REPAIR_BYTES_PER_S, limits.MEMBER_REPAIR_BYTES_BURST)

@@ -96,14 +96,14 @@ class Holding:
 
     def add(self, header: DataHeader, datagram: bytes) -> HeldFrame | None:
         """A batch. None if it is here already."""
-        first = header.first
+        _, _, _, count, _, _, _, first, *_ = header
         if first in self.frames or first in self._within:
             return None
-        last = first + header.count - 1
+        last = first + count - 1
         size = len(datagram)
         frame = self.frames[first] = _new(HeldFrame, (first, last, header, (datagram,), size, None))
         self.bytes += size
-        if self.gaps:
+        if self.gaps.missing:
             self._stats.repaired += self.gaps.filled(first, last)
         return frame
 
@@ -203,7 +203,7 @@ class Holding:
     @property
     def is_whole(self) -> bool:
         """Nothing is missing that anyone here wants."""
-        return not (self._parts or self.gaps)
+        return not (self._parts or self.gaps.missing)
 
     def next_deadline(self) -> float:
         if self.is_whole:

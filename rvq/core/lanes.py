@@ -238,6 +238,10 @@ class Lane:
         is_part = self.at > self.segment.at
         if is_part:
             most = max(1, most - 1)  # one more is for the floor
+        if not (self.pieces or is_part or len(self.done) > most):
+            # Most often: whole frames, and not many runs of them.
+            self.changed.clear()
+            return LaneProgress(self.stamp, self.slot, self.done.floor, self.done.flat(most))
         frames = len(self.done) + len(self.pieces)
         if frames <= REPORT_FRAMES_MAX and frames + sum(len(p.extras) for p in self.pieces.values()) <= most:
             told = self.all_done()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 Address = Hashable
 """Where an endpoint is answered; opaque here. A (host, port) pair under asyncio, a name in the simulator."""
@@ -27,7 +27,15 @@ class Cut(NamedTuple):
     size: int
 
 
-Target = Route | Cut | Address
+class Fan(NamedTuple):
+    """To each of these, where there is no multicast: what would go to the route's address. With `size`, a train."""
+
+    route: Route
+    addresses: tuple[Address, ...]
+    size: int = 0
+
+
+Target = Route | Cut | Fan | Address
 Datagram = tuple[Target, bytes]
 
 
@@ -60,3 +68,10 @@ class Machine(Protocol):
     def next_deadline(self) -> float: ...
     def take_outgoing(self) -> list[Datagram]: ...
     def check_invariants(self) -> None: ...
+
+
+@runtime_checkable
+class Departs(Protocol):
+    """A machine that has a last word to those around it, whatever the end inside had to say."""
+
+    def depart(self) -> None: ...

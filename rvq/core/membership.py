@@ -24,6 +24,8 @@ CALM_S = 20.0
 BUSY_TABLES = 3
 PAUSE_S_MAX = 8.0
 """The slowest a keeper gets."""
+UNHEARD_MAX = 8
+"""Members of a new table whom one has not heard, beyond as many as one has: joiners whom the keeper heard sooner."""
 NEVER = 2**64
 """The remembered counter of one that said goodbye: no heartbeat of it counts again."""
 
@@ -161,10 +163,18 @@ class Membership:
             if self.table is None and (self._shared is None or table.version > self._shared.version):
                 self._shared = table
             return False
+        if self.table is not None and self._is_made_up(table):
+            return False
         self._take(table)
         self._unmet_since = math.inf
         self._note_change(now)
         return True
+
+    def _is_made_up(self, table: Table) -> bool:
+        """Do I hear next to nobody of those in it? If it is true I shall, and it is said again. One who has no table
+        yet may have heard nobody yet."""
+        heard = sum(id == self.me or id in self.peers for id in table.everyone)
+        return len(table.everyone) - heard > UNHEARD_MAX + heard
 
     def learn_counter(self, counter: int) -> None:
         """Some table has this counter: the next one I write is newer."""

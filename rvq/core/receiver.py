@@ -116,7 +116,7 @@ class ReceiverMachine(End):
         self._hands_over = hand_over
         self.wall = Wall(wall_offset)
         self._beats = Beats()
-        self._doors = Doors(random, now)
+        self._doors = Doors(random, now, limits.PEER_FRAMES_PER_S)
         self._home, self._started_at = home, self.wall.read(now)
         self._introducing = Introducing()
         self._lag = 0.0
@@ -195,7 +195,7 @@ class ReceiverMachine(End):
             turn = self._turn % len(streams)
             streams = streams[turn:] + streams[:turn]
             streams.sort(key=_has_no_urgent)
-        self._turn += 1
+            self._turn += 1
         return streams
 
     def acknowledge(self, now: float, message: Message) -> None:
@@ -220,18 +220,20 @@ class ReceiverMachine(End):
             if message.origin is piece and message.place == stop and message.key is None:
                 stop += 1
                 continue
-            self._acknowledge_run(now, piece, start, stop)
+            if piece is not None:
+                self._acknowledge_run(now, piece, start, stop)
             if message.key is not None:
                 self.acknowledge(now, message)
                 piece = None
             else:
                 assert isinstance(message.origin, Piece)
                 piece, start, stop = message.origin, message.place, message.place + 1
-        self._acknowledge_run(now, piece, start, stop)
+        if piece is not None:
+            self._acknowledge_run(now, piece, start, stop)
 
-    def _acknowledge_run(self, now: float, piece: Piece | None, start: int, stop: int) -> None:
-        stream = self.streams.get(piece.stream) if piece is not None else None
-        if piece is not None and stream is not None and stream.work.acknowledge_run(now, piece, start, stop):
+    def _acknowledge_run(self, now: float, piece: Piece, start: int, stop: int) -> None:
+        stream = self.streams.get(piece.stream)
+        if stream is not None and stream.work.acknowledge_run(now, piece, start, stop):
             self._note_progress(now, stream)
 
     def retry(self, now: float, message: Message, delay: float = 0.0) -> None:
@@ -383,12 +385,13 @@ class ReceiverMachine(End):
 
     def receive(self, now: float, datagram: bytes, source: Address, size: int = 0) -> None:
         """A datagram came; with `size`, a train of frames of that size. Bad ones are counted."""
-        if self.left:
+        if self._ended:
             return
         if size and size < len(datagram):
             self._receive_train(now, datagram, source, size)
             return
-        self._notice_nap(now)
+        if now > self._naps.late_at:
+            self._notice_nap(now)
         try:
             if datagram[4:5] <= _DATA_MAX:
                 self._on_data(now, read_data_header(datagram), datagram, source)
@@ -407,7 +410,7 @@ class ReceiverMachine(End):
         """Looked at before anything is read: does he speak from there in whose name it is?"""
         if kind in _OF_SENDERS:
             stream = self.streams.get(speaker)
-            return stream is None or stream.address == source or (kind == _STAMP and stream.asked_others)
+            return stream is None or stream.address == source or (kind == _STAMP and source in stream.asked)
         return kind not in _ASKED_BY_PEERS or self.membership.is_from(speaker, source)
 
     def _receive_train(self, now: float, datagram: bytes, source: Address, size: int) -> None:
@@ -435,13 +438,15 @@ class ReceiverMachine(End):
             self.receive(now, frame, source)
 
     def _on_data(self, now: float, header: DataHeader, datagram: bytes, source: Address) -> None:
-        stream = self.streams.get(header.stream)
-        if stream is not None and header.label_tag == self._tag:
+        # Hot, as all that follows from here: header fields by position.
+        _, _, _, count, tag, _, id, *_ = header
+        stream = self.streams.get(id)
+        if stream is not None and tag == self._tag:
             if stream.address != source:
                 self._on_others_data(now, stream, header, datagram, source)
                 return
             self._held += len(datagram) + limits.DATAGRAM_COST_BYTES
-            if header.count and self._held > limits.RECEIVED_BYTES and not self._has_room(now):
+            if count and self._held > limits.RECEIVED_BYTES and not self._has_room(now):
                 return  # it is asked for again when there is room
             stream.on_data(now, header, datagram)
             self._after_data(now, stream)
@@ -449,7 +454,7 @@ class ReceiverMachine(End):
     def _on_others_data(self, now: float, stream: Stream, header: DataHeader, datagram: bytes, source: Address) -> None:
         """Not the sender says that it said so. Believed of a receiver that was asked, of what is missing, and of
         nothing beside it."""
-        if not stream.asked_others or not self._doors.knows(source) or self._held > limits.RECEIVED_BYTES:
+        if source not in stream.asked or self._held > limits.RECEIVED_BYTES:
             self.stats.refused += 1
             return
         self._held += len(datagram) + limits.DATAGRAM_COST_BYTES
@@ -459,9 +464,8 @@ class ReceiverMachine(End):
     def _after_data(self, now: float, stream: Stream) -> None:
         if stream.report_at <= now:
             stream.send_report(now)
-        deadline = stream.next_deadline()
-        if deadline < self._deadline:
-            self._at_latest(deadline)
+        if stream.next_deadline() < self._deadline:
+            self._at_latest(stream.next_deadline())
 
     def _on_control_datagram(self, now: float, datagram: bytes, source: Address) -> None:
         self._on_control(now, decode_control(datagram), source)
@@ -513,9 +517,6 @@ class ReceiverMachine(End):
 
     def _on_stamp(self, now: float, stream: Stream, stamp: Stamp, source: Address) -> None:
         """From the sender; or, while it is silent, from a receiver that was asked."""
-        if stream.address != source and not (stream.asked_others and self._doors.knows(source)):
-            self.stats.refused += 1
-            return
         for entry in stamp.groups:
             if entry.group == self.group:
                 self.membership.learn_counter(entry.version.counter)
@@ -795,7 +796,7 @@ class ReceiverMachine(End):
         """Those in my table, the senders that count on me, and recorders: strangers must not take their place."""
         table, peers = self.membership.table, self.membership.peers
         members = table.everyone if table is not None else ()
-        senders = [stream.address for stream in self.streams.values() if stream.counts_on_me]
+        senders = [stream.address for stream in self.streams.values() if stream.works_with_me]
         self._doors.know(
             now, [*(peers[id].address for id in members if id in peers), *senders, *self.recorders.addresses]
         )

@@ -45,22 +45,23 @@ class Gaps:
 
     def __init__(self, random: Random) -> None:
         self._random = random
-        self._gaps: SortedDict[int, Gap] = SortedDict()
+        self.missing: SortedDict[int, Gap] = SortedDict()
+        """By the first sequence of each run. Hot: whether there are any is asked for each frame."""
 
     def __bool__(self) -> bool:
-        return bool(self._gaps)
+        return bool(self.missing)
 
     def note(self, now: float, first: int, last: int, wait: float = ASK_S_FIRST) -> None:
         """These are missing, and asked for after `wait`. What is followed already stays as it is."""
-        if len(self._gaps) >= GAPS_MAX:
+        if len(self.missing) >= GAPS_MAX:
             return
         for begin, end in self._unknown(first, last):
-            if len(self._gaps) < GAPS_MAX:
-                self._gaps[begin] = Gap(end, now + wait * self._random.uniform(0.5, 1.5))
+            if len(self.missing) < GAPS_MAX:
+                self.missing[begin] = Gap(end, now + wait * self._random.uniform(0.5, 1.5))
 
     def filled(self, first: int, last: int) -> bool:
         """These came, or are no longer wanted. True if they had been asked for."""
-        gaps = self._gaps
+        gaps = self.missing
         if not gaps or gaps.keys()[0] > last:
             return False
         asked = False
@@ -79,7 +80,7 @@ class Gaps:
     def due(self, now: float) -> tuple[int, ...]:
         """The runs (first, last, first, last, ...) to ask for now. They are due again later and later."""
         runs: list[int] = []
-        for begin, gap in self._gaps.items():
+        for begin, gap in self.missing.items():
             if gap.ask_at <= now:
                 runs += (begin, gap.last)
                 pause = min(ASK_S_MAX, ASK_S_AGAIN * 2 ** min(gap.asked, 8))
@@ -90,15 +91,15 @@ class Gaps:
         return tuple(runs)
 
     def next_deadline(self) -> float:
-        return min((gap.ask_at for gap in self._gaps.values()), default=math.inf)
+        return min((gap.ask_at for gap in self.missing.values()), default=math.inf)
 
     def _unknown(self, first: int, last: int) -> list[tuple[int, int]]:
         """The parts of a run that no gap has."""
         found = []
-        for begin in self._gaps.islice(max(0, self._gaps.bisect_right(first) - 1)):
+        for begin in self.missing.islice(max(0, self.missing.bisect_right(first) - 1)):
             if begin > last:
                 break
-            end = self._gaps[begin].last
+            end = self.missing[begin].last
             if end < first:
                 continue
             if begin > first:
@@ -110,7 +111,7 @@ class Gaps:
 
     def check_invariants(self) -> None:
         below = 0
-        for first, gap in self._gaps.items():
+        for first, gap in self.missing.items():
             assert below < first <= gap.last
             below = gap.last
 

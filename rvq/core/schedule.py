@@ -27,6 +27,10 @@ class Schedule:
     def __len__(self) -> int:
         return len(self._dues) + len(self._retries)
 
+    def __bool__(self) -> bool:
+        """Does anything wait? Hot: asked after every datagram."""
+        return bool(self._dues or self._retries)
+
     def is_early(self, now: float, message: Message) -> bool:
         """Is it not due yet?"""
         return message.due_at is not None and message.due_at > self._wall.read(now)

@@ -35,6 +35,8 @@ class Known:
     ways: list[bytes] = field(default_factory=list)
     dropped: dict[bytes, int] = field(default_factory=dict)
     """How far it was under keys that were dropped: they may come back, and recordings with them."""
+    dropped_before: int = 0
+    """How far it was under those of which that is not remembered one by one any more: counters go on with every key."""
 
 
 @dataclass(slots=True, eq=False)
@@ -88,7 +90,7 @@ class Sealers:
 
     def floor(self, known: Known, key: Key) -> int:
         """What it sealed with that key before this number is not let in."""
-        return max(known.floor, known.dropped.get(key.id, 0))
+        return max(known.floor, known.dropped.get(key.id, known.dropped_before))
 
     def open_way(self, name: bytes, known: Known, key: Key, cipher: Cipher) -> Way:
         """From its first true frame on. There are no more than channels times keys."""
@@ -148,7 +150,7 @@ class Sealers:
                 known.ways.remove(name)
                 known.dropped[id] = max(known.dropped.get(id, 0), self.ways.pop(name).window.highest)
             while len(known.dropped) > limits.KEYS_MAX:
-                del known.dropped[next(iter(known.dropped))]
+                known.dropped_before = max(known.dropped_before, known.dropped.pop(next(iter(known.dropped))))
 
     def _forget_one(self, salt: bytes) -> None:
         known = self.known.pop(salt, None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from random import Random
 
 from rvq.core.budget import Budget
-from rvq.core.machine import Address, Cut, Datagram, Machine, Route, Target
+from rvq.core.machine import Address, Cut, Datagram, Departs, Fan, Machine, Route, Target
 from rvq.core.sealers import SILENT_S, Known, Sealers, Way
 from rvq.core.stats import Stats
 from rvq.core.strangers import OTHER_KEY, PLAIN_HERE_SEALED, Strangers
@@ -105,6 +105,11 @@ class SealingMachine:
     def _seal(self, target: Target, datagram: bytes) -> Datagram:
         if type(target) is Cut:
             return Cut(target.size + OVERHEAD), self._sealer.seal_train(Channel.DATA, datagram, target.size)
+        if type(target) is Fan:  # sealed once, and sent to each
+            if target.size:
+                train = self._sealer.seal_train(Channel.DATA, datagram, target.size)
+                return target._replace(size=target.size + OVERHEAD), train
+            return target, self._sealer.seal(_ROUTES[target.route], datagram)
         channel = _ROUTES.get(target, Channel.UNICAST) if isinstance(target, Route) else Channel.UNICAST
         return target, self._sealer.seal(channel, datagram)
 
@@ -267,6 +272,15 @@ class SealingMachine:
         for said_at, datagram in self._words.values():
             if now - said_at <= WORDS_S:
                 self._out.append((source, self._sealer.seal(Channel.UNICAST, datagram)))
+
+    def end_sealing(self) -> None:
+        """Somebody else goes on where we are: not one number may be used by both."""
+        self._sealer.end()
+
+    def depart(self) -> None:
+        """Whatever stands between us and the end may have a last word."""
+        if isinstance(self._machine, Departs):
+            self._machine.depart()
 
     # --- time and keys --------------------------------------------------------------------------------------------
 

@@ -85,6 +85,9 @@ TABLE_ASK_S = 0.05
 _OF_THOSE_HEARD = frozenset({FrameType.REPORT, FrameType.ASK_PROGRESS, FrameType.HAND_OVER})
 """Nobody says these in another's name, nor before it was heard: so they are not even read."""
 
+_new = tuple.__new__
+_NONE_LATER: frozenset[int] = frozenset()
+
 
 def _frames_of(answers: Iterable[LaneAnswer]) -> list[list[LaneAnswer]]:
     """Answers in as many frames as it takes."""
@@ -146,7 +149,7 @@ class SenderMachine(End):
         self._tried: dict[str, dict[int, Tried]] = {}
         self._release_at = -math.inf
         self._audience = Audience(timings)
-        self._doors = Doors(random, now)
+        self._doors = Doors(random, now, limits.MEMBER_FRAMES_PER_S)
         self._stamper = Stamper(id, label)
         self._done: dict[str, GroupDone] = {}
         self._flow = Flow(timings)
@@ -207,7 +210,7 @@ class SenderMachine(End):
 
     def submit_record(self, record: Record) -> None:
         """Take one message that is packed already."""
-        if self.closed:
+        if self._ended:
             raise Closed(f"this sender of {self.label!r} is closed: open another")
         self._backlog.add(record)
         self.stats.inserted += 1
@@ -404,14 +407,16 @@ class SenderMachine(End):
 
     def _stamped(self, now: float) -> Stamped:
         first, sent_at = self.last + 1, self.wall.read(now)
-        return Stamped(self._tag, self._stamper.newest, self.id, first, sent_at, self._done_to, self._position)
+        at = (self._tag, self._stamper.newest, self.id, first, sent_at, self._done_to, self._position)
+        return _new(Stamped, at)
 
     def _keep(self, records: Records, datagrams: list[bytes]) -> None:
         """A frame that was made; a large message is many datagrams."""
         count = len(records.datas)
         first, self.last = self.last + 1, self.last + count
         size, many = sum(map(len, datagrams)), len(datagrams)
-        frame = SentFrame(first, self.last, datagrams, size + limits.DATAGRAM_COST_BYTES * many, records.shards)
+        cost = size + limits.DATAGRAM_COST_BYTES * many
+        frame = _new(SentFrame, (first, self.last, datagrams, cost, records.shards, _NONE_LATER))
         if records.shards is not None and LATER in records.kinds:
             later = frozenset(first + place for place, kind in enumerate(records.kinds) if kind == LATER)
             frame = frame._replace(later=later)
@@ -512,8 +517,8 @@ class SenderMachine(End):
         # Nobody can have taken what was not sent.
         self._flow.report(now, receiver, min(report.taken, self._sent_position), report.window)
         done = self._done[ear.group]
-        if not done.had(receiver):
-            return  # it never had a lane of what is open, so it has done nothing of it
+        if ear.both_ways_at == -math.inf or not done.had(receiver):
+            return  # it never heard us, or never had a lane of what is open: so it has done nothing of it
         moved = [done.merge(lane, self.last) for lane in report.lanes]
         if any(moved):
             self._advance(now)

@@ -60,6 +60,8 @@ CONTROL_GAP_S = 0.03
 """A heartbeat can overtake the data that it speaks of, by another socket: wait this long before asking for that."""
 CLOCK_S_WARN = 0.5
 """Wall clocks that are further apart than this are worth a word."""
+ASKED_MAX = 16
+"""Receivers whose answers count: they come within a moment, and one is asked twice a second at least."""
 LOST_SHOWN = 10
 """Messages of a sender that is gone that are named: one line of a log. All are counted."""
 FORGET_S = 60.0
@@ -147,8 +149,8 @@ class Stream:
         """The lanes that are mine by segment, granted or not."""
         self._unknown: list[tuple[DataHeader, bytes]] = []
         self._unknown_bytes = 0
-        self.asked_others = False
-        """Receivers were asked for what is missing, since the sender was heard last."""
+        self.asked: dict[Address, None] = {}
+        """Receivers that were asked for what is missing, since the sender was heard last; the newest ones."""
         self._echo = (0, 0)
         self._orphaned_at = -math.inf
         self._reported_at = -math.inf
@@ -169,9 +171,9 @@ class Stream:
         return self.holding.cost + self._unknown_bytes + limits.DATAGRAM_COST_BYTES * len(self._unknown)
 
     @property
-    def counts_on_me(self) -> bool:
-        """Am I in its stamps?"""
-        return self.log.current is not None and self.log.current.has(self.me)
+    def works_with_me(self) -> bool:
+        """Am I in its stamps, and has it ever echoed me?"""
+        return self._echo[0] > 0 and self.log.current is not None and self.log.current.has(self.me)
 
     def on_others_data(self, now: float, header: DataHeader, datagram: bytes) -> None:
         """A batch or fragment that another receiver has. Of how far the stream is, only its sender knows."""
@@ -180,29 +182,30 @@ class Stream:
 
     def on_data(self, now: float, header: DataHeader, datagram: bytes) -> None:
         """A batch, a fragment or a tail. Raises WireError."""
-        if self.intake.take(header.position):
+        _, kind, _, count, _, stamp, _, first, sent_at, done_to, position = header
+        if self.intake.take(position):
             self.report_at = now
-        if header.stamp > self.log.complete_to:
-            if len(self._unknown) < limits.UNKNOWN_FRAMES_MAX and header.type != FrameType.TAIL:
+        log, work = self.log, self.work
+        if stamp > log.complete_to:
+            if len(self._unknown) < limits.UNKNOWN_FRAMES_MAX and kind != _TAIL:
                 self._unknown.append((header, datagram))
                 self._unknown_bytes += len(datagram)
-            self.log.announced = max(self.log.announced, header.stamp)
+            log.announced = max(log.announced, stamp)
             self._stamps_question.want(now + STAMPS_S)
             return
-        if header.done_to > self.work.done_to:
-            self._raise_done(header.done_to)
-        kind, first = header.type, header.first
+        if done_to > work.done_to:
+            self._raise_done(done_to)
         if kind == _TAIL:
-            self._compare_clocks(now, header.sent_at)
+            self._compare_clocks(now, sent_at)
             self._notice(now, first)
             self.report_at = min(self.report_at, now)
             return
-        last = first + header.count - 1
+        last = first + count - 1
         if first > self.last + 1:
             self._notice(now, first - 1)
         if last > self.last:
             self.last = last
-        if last <= self.work.done_to:
+        if last <= work.done_to:
             self._stats.duplicates += 1
             return
         if kind == _DATA:
@@ -212,7 +215,7 @@ class Stream:
         else:
             raise WireError(f"a data frame of the unknown type {kind}")
         if frame is not None:
-            self._offer(now, frame)
+            self._offer(now, frame, stamp)
         elif kind == _DATA:
             self._stats.duplicates += 1
 
@@ -245,22 +248,23 @@ class Stream:
         if train.first > self.last + 1:
             self._notice(now, train.first - 1)
         self.last = max(self.last, train.last)
-        self._offer(now, self.holding.add_train(train))
+        self._offer(now, self.holding.add_train(train), header.stamp)
         return True
 
-    def _offer(self, now: float, frame: HeldFrame) -> None:
+    def _offer(self, now: float, frame: HeldFrame, stamp: int) -> None:
         """A frame goes to each lane of mine that it can have messages for."""
-        segment = self.log.segment_of_stamp(frame.header.stamp)
+        segment = self.log.segment_of_stamp(stamp)
         if segment is None:
             self.holding.drop(frame.first)
             return
+        work = self.work
         for lane in self._own.get(segment.stamp, ()):
             if lane.granted:
-                self.work.add(lane, frame)
+                work.add(lane, frame)
         # A sender that sees keys cannot tell which lanes a frame has nothing for: they are reported like progress.
-        if segment.keyed and self.work.reported:
+        if segment.keyed and work.reported:
             self._report_soon(now + self._timings.report)
-        if self.work.spoilt:
+        if work.spoilt:
             self.ask_again_for_spoilt(now)
 
     def ask_again_for_spoilt(self, now: float) -> None:
@@ -324,7 +328,7 @@ class Stream:
         if frame.counter > self.counter:
             self.counter = frame.counter
             self.heard_at = now
-            self.asked_others = False
+            self.asked.clear()
             self.lease.end_orphan()
             if self.given_up:
                 self.given_up = False
@@ -568,8 +572,11 @@ class Stream:
         if self.is_silent(now):
             others = [peers[id].address for id in self._companions() if id in peers]
             if others:
-                self.asked_others = True
-                return self._random.choice(others)
+                chosen = self._random.choice(others)
+                self.asked[chosen] = None
+                if len(self.asked) > ASKED_MAX:
+                    del self.asked[next(iter(self.asked))]
+                return chosen
         return self.address
 
     # --- orphans --------------------------------------------------------------------------------------------------
@@ -739,7 +746,7 @@ class Stream:
 
     def next_deadline(self) -> float:
         asked = min(self.report_at, self._stamps_question.at, self._lanes_question.at, self._hand_over_at)
-        if self.holding.is_whole and not self.work.waiting:
+        if self.holding.is_whole and not self.work.schedule:
             return asked  # hot: asked after every datagram
         return min(asked, self.holding.next_deadline(), self.work.next_deadline())
 
@@ -808,7 +815,7 @@ class Stream:
 
     def check_invariants(self) -> None:
         self.log.check_invariants()
-        assert len(self._unknown) <= limits.UNKNOWN_FRAMES_MAX
+        assert len(self._unknown) <= limits.UNKNOWN_FRAMES_MAX and len(self.asked) <= ASKED_MAX
         assert self._unknown_bytes == sum(len(datagram) for _, datagram in self._unknown)
         self.lease.check_invariants()
         self.holding.check_invariants()

@@ -129,7 +129,7 @@ class TapMachine(End):
         self.wall = Wall(wall_offset)
         self.streams: dict[int, Tapped] = {}
         self._random = random
-        self._doors = Doors(random, now)
+        self._doors = Doors(random, now, limits.PEER_FRAMES_PER_S)
         self._expiry = timings.expiry
         self._streams_at: dict[Address, int] = {}
         """Who speaks from where: one from each address."""

@@ -76,7 +76,7 @@ class Work:
         self._queue: deque[Piece] = deque()
         self._urgent: deque[Message] = deque()
         self._free: deque[Message] = deque()
-        self._schedule = Schedule(wall)
+        self.schedule = Schedule(wall)
         self._retrying: set[Message] = set()
         self._order = KeyOrder()
         self._gates: dict[int, int] = {}
@@ -89,11 +89,12 @@ class Work:
     def add(self, lane: Lane, frame: HeldFrame) -> None:
         """A frame of a lane that can be worked on."""
         first, last = frame.first, frame.last
-        limit = lane.limit
-        if limit is not None and last > limit:
-            last = limit
-            if first > last:
-                return
+        if lane.end is not None or lane.fence is not None:
+            limit = lane.limit
+            if limit is not None and last > limit:
+                last = limit
+                if first > last:
+                    return
         if lane.segment.keyed:
             lane.known.merge(0, (first, last))
         elif (lane.slot - first) % lane.slots > last - first:
@@ -301,7 +302,7 @@ class Work:
     @property
     def waiting(self) -> int:
         """Messages that wait for their time."""
-        return len(self._schedule)
+        return len(self.schedule)
 
     @property
     def unstarted(self) -> int:
@@ -315,14 +316,14 @@ class Work:
 
     def wake(self, now: float) -> None:
         """The time of some has come."""
-        for message in self._schedule.take(now):
+        for message in self.schedule.take(now):
             if message.key is not None and message not in self._retrying:
                 self._admit(message)
             else:
                 self._free.append(message)
 
     def next_deadline(self) -> float:
-        return self._schedule.next_deadline()
+        return self.schedule.next_deadline()
 
     def take(self, now: float, most: int, handed: list[Handed] | None = None) -> list[Message]:
         """Up to so many messages, to be started now. `handed` is told of them, for acknowledging all at once."""
@@ -388,8 +389,8 @@ class Work:
             message = self._message(content, piece, place)
             if self._was_done(message):
                 continue
-            if self._schedule.is_early(now, message):
-                self._schedule.wait_until_due(message)
+            if self.schedule.is_early(now, message):
+                self.schedule.wait_until_due(message)
             elif self._may_begin(now, message):
                 begun.append(message)
         return begun
@@ -476,7 +477,7 @@ class Work:
 
     def _is_over(self, now: float, message: Message) -> bool:
         """Is its time to live over? Then it is done with, and counted."""
-        if message.ttl is None or not self._schedule.is_over(now, message):
+        if message.ttl is None or not self.schedule.is_over(now, message):
             return False
         if self._settle(message):
             self._stats.expired += 1
@@ -537,7 +538,7 @@ class Work:
         self._stats.retried += 1
         self._count(message, "retried")
         self._note_one(now, Outcome.RETRIED, message)
-        self._schedule.retry_at(now + delay, message)
+        self.schedule.retry_at(now + delay, message)
 
     def is_settled(self, message: Message) -> bool:
         """Was it acknowledged or rejected, or is it to be handed out again?"""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
+from typing import Final
 
 from rvq.journal.blocks import cut, encode_block
 from rvq.journal.entries import Entry
@@ -17,6 +18,12 @@ from rvq.journal.index import IndexWriter
 from rvq.journal.layout import HEADER_BYTES, Extent, Header, State, Watermark, pack_footer
 from rvq.journal.places import new_path
 from rvq.journal.storage import File, Storage
+from rvq.limits import MIB
+
+CACHED_BYTES: Final = 32 * MIB
+"""Of the end of a segment that stay in memory, for those who read it while it is written."""
+LET_GO_BYTES: Final = MIB
+"""Let go at a time: not a call for each small commit."""
 
 
 class SegmentWriter:
@@ -31,6 +38,7 @@ class SegmentWriter:
         self._serial = watermark.serial
         self._index = index
         self._is_clean = True
+        self._let_go_to = watermark.extent.length
         self.path = path
         self.synced = self.written = watermark.extent
 
@@ -87,6 +95,15 @@ class SegmentWriter:
         self._file.sync()
         self._publish(State.OPEN)
         self._index.flush()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """So that the same memory is written to again. Else all of a journal costs the system new pages, which is most
+        of its work, and pushes out what others read."""
+        end = self.synced.length - CACHED_BYTES
+        if end >= self._let_go_to + LET_GO_BYTES:
+            self._file.let_go(self._let_go_to, end)
+            self._let_go_to = end
 
     def seal(self) -> None:
         """Ends the segment for good and gives it back. Only what is synced by now is in it."""

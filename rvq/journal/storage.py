@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -34,6 +35,9 @@ class File(Protocol):
     def truncate(self, length: int) -> None: ...
     def sync(self) -> None:
         """Data and length are on disk when this returns."""
+
+    def let_go(self, start: int, end: int) -> None:
+        """Of what is synced between these the system need keep nothing in memory."""
 
     def lock(self) -> bool:
         """Takes the file for this writer. False if another one has it. Closing the file, and dying, gives it back."""
@@ -103,6 +107,10 @@ class OsFile:
 
     def sync(self) -> None:
         os.fdatasync(self._fd)
+
+    def let_go(self, start: int, end: int) -> None:
+        with suppress(OSError):  # it is only advice
+            os.posix_fadvise(self._fd, start, end - start, os.POSIX_FADV_DONTNEED)
 
     def lock(self) -> bool:
         try:

@@ -7,6 +7,7 @@ ends before the world heals, since a bus without a key lets him be a member for 
 
 from __future__ import annotations
 
+from collections.abc import Container
 from random import Random
 
 from rvq.core.machine import Route
@@ -23,21 +24,25 @@ NAMES = ("mallory", "mallet")
 PAUSE_S = 0.02
 AT_ONCE_MAX = 5
 """Some hundred a second to each: as much as all others say, and not so many that worlds take for ever."""
-SLOW = frozenset({"tables", "naks", "questions"})
+SLOW = frozenset({"tables", "naks", "questions", "stamps"})
 """Kinds that take long to make, so one at a time."""
-LEFT_OUT = frozenset({"abouts"})
+MEMBERS = 8
+"""Of his tables and stamps, beside those who are there."""
+ALL = frozenset(Floods("work", Random(0)).kinds) - {"abouts"}
 """Observers have checks of their own."""
 
 
 class Flooder:
-    """Begins at once, and ends when he is told to, or at a time."""
+    """Begins at once, and ends at a time. kinds: what he says; all that he can, unless told."""
 
-    def __init__(self, clock: Clock, network: Network, label: str, random: Random, until: float) -> None:
+    def __init__(
+        self, clock: Clock, network: Network, label: str, random: Random, until: float, kinds: Container[str] = ()
+    ) -> None:
         self.said = 0
         self._clock, self._network, self._random = clock, network, random
         self._until = until
-        self._floods = Floods(label, random)
-        self._kinds = {name: make for name, make in self._floods.kinds.items() if name not in LEFT_OUT}
+        self._floods = Floods(label, random, most=MEMBERS)
+        self._kinds = {name: make for name, make in self._floods.kinds.items() if name in (kinds or ALL)}
         self._known: dict[Endpoint, set[int]] = {}
         """In whose name each has heard somebody."""
         self._named: set[int] = set()

@@ -63,9 +63,12 @@ DATAGRAM = 60_000
 
 
 class Floods:
-    """One stranger. `kinds` has what he can say by name; each call makes one datagram."""
+    """One stranger. `kinds` has what he can say by name; each call makes one datagram.
 
-    def __init__(self, label: str, random: Random, group: str = "default") -> None:
+    most: members of his tables; what a world simulates must not be as large as what a machine has to bear.
+    """
+
+    def __init__(self, label: str, random: Random, group: str = "default", most: int = 4000) -> None:
         self.kinds: dict[str, Callable[[], Said]] = {
             "noise": self._noise,
             "members": self._members,
@@ -80,7 +83,7 @@ class Floods:
             "groups": self._groups,
             "abouts": self._abouts,
         }
-        self._label, self._group, self._random = label, group, random
+        self._label, self._group, self._random, self._most = label, group, random, most
         self._tag = label_tag(label)
         self._senders: dict[int, Address] = {}
         self._receivers: dict[int, Address] = {}
@@ -216,7 +219,7 @@ class Floods:
             head = msgpack.packb([self._label, self._group, list(version)])
             huge = b"\x96" + head[1:] + b"\xdd" + (100_000).to_bytes(4, "big") + msgpack.packb([1, 1]) * 12_000
             return Route.CONTROL, self._raw_bytes(FrameType.TABLE, self._id(), huge[:DATAGRAM])
-        count = self._random.choice((1, 10, 100, 4000))
+        count = min(self._most, self._random.choice((1, 10, 100, 4000)))
         ids = sorted({*(self._id() for _ in range(count)), *self._receivers})
         members = tuple(Member(id, 1) for id in ids)
         shard_map = tuple(shard % len(members) for shard in range(1024)) if trick < 0.5 else ()
@@ -232,7 +235,8 @@ class Floods:
             alive = SenderAlive(stream, self._label, self._my_beat(), True, 2**40, 1, 1, number, (state,), ())
             return self._say(Route.CONTROL, alive)
         number, weight = self._random.choice((self._random.randint(1, 4096), self._wild())), limits.WEIGHT_MAX
-        ids = sorted({*(self._id() for _ in range(self._random.choice((1, 10, 250)))), *self._receivers})
+        count = min(self._most, self._random.choice((1, 10, 250)))
+        ids = sorted({*(self._id() for _ in range(count)), *self._receivers})
         members = tuple(Member(id, self._random.choice((1, weight))) for id in ids[: limits.SLOTS_MAX // weight])
         entry = GroupStamp(self._group, number, number, self._version(), members, (), (), ())
         return self._say(self._someone(), Stamp(stream, self._label, number, number, False, (entry,)))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from rvq.core.chronicle import Kept
+from rvq.core.fanout import FanoutMachine
 from rvq.core.machine import Machine
 from rvq.core.observer import ObserverMachine
 from rvq.core.receiver import ReceiverMachine
@@ -135,6 +136,8 @@ class Build:
     sealing: Callable[..., SealingMachine] | None = None
     """What stands around each of them on a sealed bus; None: frames are plain."""
     observer: Callable[..., ObserverMachine] = ObserverMachine
+    fanout: Callable[..., FanoutMachine] | None = None
+    """What stands around each of them where there is no multicast; None: there is."""
     flooded: bool = False
     """Is there a stranger on the bus who says what he likes?"""
 
@@ -147,3 +150,6 @@ FLOODED = Build(flooded=True)
 
 SEALED = Build(sealing=SealingMachine)
 """The same on a sealed bus."""
+
+FANNED = Build(fanout=FanoutMachine)
+"""The same without multicast."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rvq.core.audience import Audience, Ear, Group
+from rvq.core.fanout import FanoutMachine
 from rvq.core.holding import HeldFrame
 from rvq.core.lanes import Lane, Loss, Part
 from rvq.core.lease import Lease
@@ -53,8 +54,14 @@ class Mutant:
     """It takes a stranger to see it."""
 
 
-def build_named(mutant: str | None, *, sealed: bool = False, flooded: bool = False) -> Build:
-    """The product, or one of its mutants; with `sealed`, on a sealed bus; with `flooded`, with a stranger on it."""
+def build_named(mutant: str | None, *, sealed: bool = False, flooded: bool = False, fanout: bool = False) -> Build:
+    """The product, or one of its mutants; with `sealed`, on a sealed bus; with `flooded`, with a stranger on it; with
+    `fanout`, without multicast."""
+    build = _build_named(mutant, sealed, flooded)
+    return replace(build, fanout=FanoutMachine) if fanout else build
+
+
+def _build_named(mutant: str | None, sealed: bool, flooded: bool) -> Build:
     if mutant is None:
         return SEALED if sealed else FLOODED if flooded else PRODUCT
     chosen = MUTANTS[mutant]

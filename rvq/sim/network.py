@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from random import Random
 from zlib import crc32
 
-from rvq.core.machine import Cut, Datagram, Route, Target
+from rvq.core.machine import Cut, Datagram, Fan, Route, Target
 from rvq.sim.clock import Clock
 from rvq.wire.frames import FrameType
 from rvq.wire.seal import Channel, is_sealed
@@ -138,7 +138,8 @@ def _is_data(datagram: bytes) -> bool:
 
 
 def _cut(target: Target, datagram: bytes) -> list[bytes]:
-    return split(datagram, target.size) if isinstance(target, Cut) else [datagram]
+    """The frames of a train, or the only one."""
+    return split(datagram, target.size) if isinstance(target, Cut | Fan) and target.size else [datagram]
 
 
 class Fault:
@@ -238,6 +239,10 @@ class Network:
                 for name in self._listeners.get((label, Route.DATA), ()):
                     if name != source:
                         batches.setdefault(name, []).extend(frames)
+            elif isinstance(target, Fan):
+                frames = _cut(target, datagram)
+                for address in target.addresses:
+                    batches.setdefault(str(address), []).extend(frames)
             elif isinstance(target, Route):
                 for name in self._listeners.get(_where(label, target), ()):
                     if name != source:

@@ -32,12 +32,20 @@ class ObserverProcess(Process):
         luck = around.random
         super().__init__(around, name, id, NO_LABEL, local, hears_data=False, buffer_bytes=buffer_bytes, luck=luck)
         self.machine = machine
+        self._follows = -1
         self._put_on_bus()
         around.network.join(name, NO_LABEL, Route.ABOUT)
         self._tell(f"looks on (clock rate {local.rate:.3f})")
         self._do(lambda: None)
 
+    @property
+    def _routes(self) -> tuple[Route, ...]:
+        return (Route.ABOUT,)
+
     def _work(self) -> None:
+        if self.fanned is not None and self.machine.follows != self._follows:
+            self._follows = self.machine.follows
+            self.fanned.listen(self.machine.labels)
         for label in self.machine.labels:
             self._around.network.join(self.name, label, Route.CONTROL)
 

@@ -16,10 +16,11 @@ from random import Random
 from typing import Any
 
 from rvq.core.asker import AskerMachine
-from rvq.core.machine import Machine, Target
+from rvq.core.machine import Machine, Route, Target
 from rvq.core.observer import ObserverMachine
 from rvq.errors import WireError
 from rvq.sim.clock import Clock, LocalClock
+from rvq.sim.fanned import Fanned, FannedBus
 from rvq.sim.history import (
     Broken,
     Dead,
@@ -78,6 +79,8 @@ class Surroundings:
     random: Random
     bus: SealedBus | None = None
     """None: frames are plain."""
+    fan: FannedBus | None = None
+    """None: there is multicast."""
 
 
 class Process:
@@ -86,6 +89,8 @@ class Process:
     machine: SendingEnd | ReceivingEnd | TappingEnd | RecordingEnd | ObserverMachine | AskerMachine
     guarded: Guarded | None = None
     """The machine behind its seal, if the bus is sealed."""
+    fanned: Fanned | None = None
+    """The machine with what sends to each, if there is no multicast."""
 
     def __init__(
         self,
@@ -133,14 +138,22 @@ class Process:
         return self._endpoint.overflowed
 
     def _put_on_bus(self) -> None:
-        """The machine is driven as it is, or behind a seal."""
-        self._driven: Machine = self.machine
+        """The machine is driven as it is, or behind a seal; without multicast, by what finds the others."""
+        machine, now = self.machine, self.local_now
+        told = (machine.stats, machine.events)
+        self._driven: Machine = machine
+        if self._around.fan is not None:
+            label = self.label if Route.CONTROL in self._routes else None
+            self.fanned = self._around.fan.put_behind(machine, label, self._routes, now, *told)
+            self._driven = self.fanned
         if self._around.bus is not None:
-            machine = self.machine
-            self.guarded = self._around.bus.put_behind(
-                self.name, machine, self.local_now, machine.stats, machine.events
-            )
+            self.guarded = self._around.bus.put_behind(self.name, self._driven, now, *told)
             self._driven = self.guarded
+
+    @property
+    def _routes(self) -> tuple[Route, ...]:
+        """What it listens to."""
+        return (Route.CONTROL, Route.DATA) if self._endpoint.hears_data else (Route.CONTROL,)
 
     # --- what can befall it ---------------------------------------------------------------------------------------
 

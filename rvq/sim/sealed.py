@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from random import Random
 
-from rvq.core.machine import Address, Cut, Datagram, Machine
+from rvq.core.machine import Address, Cut, Datagram, Fan, Machine
 from rvq.core.sealing import SealingMachine
 from rvq.core.stats import Stats
 from rvq.sim.clock import Clock
@@ -58,7 +58,8 @@ class SealedBus:
     def note(self, outgoing: list[Datagram]) -> None:
         """These were sealed now."""
         for target, datagram in outgoing:
-            for one in split(datagram, target.size) if isinstance(target, Cut) else (datagram,):
+            size = target.size if isinstance(target, Cut | Fan) else 0
+            for one in split(datagram, size) if size else (datagram,):
                 self._sealed_at[one] = self._clock.now
 
     def is_ours(self, datagram: bytes, since: float) -> bool:

@@ -66,6 +66,10 @@ class MemoryFile:
     def write_parts(self, at: int, parts: Sequence[Payload]) -> None:
         self.write(at, b"".join(parts))
 
+    def let_go(self, start: int, end: int) -> None:
+        """It is all in memory here."""
+        self._check(write=True)
+
     def _apply(self, at: int, data: bytes) -> None:
         """A process may die within a write: then any first part of it is there."""
         budget = self._storage.bytes_left(len(data))

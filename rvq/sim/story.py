@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rvq.core.machine import Route, Target
+from rvq.core.machine import Fan, Route, Target
 from rvq.errors import WireError
 from rvq.sim.clock import Clock
 from rvq.wire import frames as f
@@ -50,7 +50,8 @@ class Story:
             if kind == f.FrameType.TABLE:
                 self._tell_table(who, decode_control(datagram))
             if self.level >= 2:
-                to = f"*{target.value}" if isinstance(target, Route) else str(target)
+                route = target.route if isinstance(target, Fan) else target
+                to = f"*{route.value}" if isinstance(route, Route) else str(route)
                 self.tell(who, f"  -> {to:<8} {self._frame(kind, datagram)}")
         except WireError as error:
             self.tell(who, f"sent something that is no frame: {error}")

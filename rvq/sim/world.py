@@ -27,7 +27,7 @@ Faults: `pause`, `resume`, `crash` and (all but senders) `leave` of each process
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any, TypeVar
@@ -41,6 +41,7 @@ from rvq.sim.attacker import Attacker
 from rvq.sim.checkers import Verdict, judge
 from rvq.sim.clock import Clock, LocalClock
 from rvq.sim.deeds import claimed
+from rvq.sim.fanned import FannedBus
 from rvq.sim.flooder import Flooder
 from rvq.sim.history import History
 from rvq.sim.machines import PRODUCT, Build, StartedMessage
@@ -110,7 +111,9 @@ class World:
         """The sealed bus that all are on; None if frames are plain."""
         if self.bus is not None:
             self.network.kind_of = self.bus.kind_of
-        self._around = Surroundings(self.clock, self.network, self.history, self.story, self.random, self.bus)
+        fanout = self.build.fanout
+        fan = None if fanout is None else FannedBus(seed, self.network, fanout)
+        self._around = Surroundings(self.clock, self.network, self.history, self.story, self.random, self.bus, fan)
         self._again: dict[Process, Callable[[], Process]] = {}
         self._names: set[str] = set()
         self._planned = 0
@@ -313,9 +316,9 @@ class World:
         """Somebody without a key, who hears everything from now on, repeats it and forges."""
         return Attacker(self.clock, self.network, label, Random(f"{self.seed} attacker"))
 
-    def flooder(self, label: str, until: float) -> Flooder:
-        """Somebody on a bus without a key, who says what he likes for so long."""
-        return Flooder(self.clock, self.network, label, Random(f"{self.seed} flooder"), until)
+    def flooder(self, label: str, until: float, kinds: Container[str] = ()) -> Flooder:
+        """Somebody on a bus without a key, who says what he likes for so long; or of it these kinds only."""
+        return Flooder(self.clock, self.network, label, Random(f"{self.seed} flooder"), until, kinds)
 
     def order(self, label: str, what: OrderKind, whom: str, value: int = 0) -> AskerProcess:
         """Give an order now, to the receiver whose id begins so, or to a group. Nothing is drawn for whoever gives it

@@ -163,7 +163,7 @@ class StreamReader(Reading, DataSourceStreamReader, SupportsTriggerAvailableNow)
     def commit(self, end: Json) -> None:
         """Everything before this is the query's for good: it is not asked for again."""
         live = self._options.live
-        if live is not None and live.keep is not None:
+        if live is not None and live.keep is not None and not isinstance(end.get(o.AT), str):
             expire_read(self._journal(), o.from_json(end), live.keep, time.time())
 
     def stop(self) -> None:

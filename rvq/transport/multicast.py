@@ -18,6 +18,7 @@ from fcntl import ioctl
 from rvq.bus import Bus
 from rvq.errors import BusError
 from rvq.limits import FRAME_BYTES_LOOPBACK, FRAME_BYTES_MIN, MIB, RECEIVE_BUFFER_BYTES
+from rvq.peers import seed_ports
 
 SEND_BUFFER_BYTES = 2 * MIB
 """Asked for at each sending socket: some milliseconds of a 10 Gbit/s link, so that a burst of frames seldom waits."""
@@ -190,6 +191,22 @@ def open_unicast(bus: Bus, interface: Interface) -> socket.socket:
         _ask_buffer(sock, socket.SO_SNDBUF, _SO_SNDBUFFORCE, SEND_BUFFER_BYTES)
         sock.bind((interface.address, 0))
     check_route(bus, interface)
+    return sock
+
+
+def open_fanout(bus: Bus, interface: Interface) -> socket.socket:
+    """The one socket of an end on a bus without multicast: on the first of the bus's ports that is free, so that seeds
+    are found there, or else on any."""
+    with _opening(bus, interface) as sock:
+        _ask_receive_buffer(sock)
+        _ask_buffer(sock, socket.SO_SNDBUF, _SO_SNDBUFFORCE, SEND_BUFFER_BYTES)
+        for port in (*seed_ports(bus.port), 0):
+            try:
+                sock.bind((interface.address, port))
+                break
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
     return sock
 
 

@@ -27,6 +27,10 @@ OnDrained = Callable[[], None]
 DATAGRAMS_PER_TURN_MAX = 512
 """Read from one socket before other tasks have their turn; the loop comes back at once for what is left."""
 
+LOOK_FOR_MORE_EVERY = 8
+"""Where each wake-up of a socket brought one datagram, only every so many of them look for a second one. To be told
+that there is none takes as long as to read one; what is there all the same wakes us again at once."""
+
 BACKLOG_BYTES_MAX = 8 * MIB
 BACKLOG_DATAGRAMS_MAX = 4096
 """Kept while the send buffer is full. More would only be stale when it leaves."""
@@ -53,6 +57,7 @@ class Endpoint:
         "_cuts",
         "_data_target",
         "_joining",
+        "_kept",
         "_loop",
         "_multicast",
         "_sendto",
@@ -87,8 +92,9 @@ class Endpoint:
         self._about_target = about_target or control_target
         self._sendto: Callable[[bytes, Any], int] = unicast.sendto
         self._loop: AbstractEventLoop | None = None
-        self._backlog: deque[tuple[bytes, Any]] = deque()
-        self._backlog_bytes = 0
+        self._backlog: deque[tuple[bytes, Any, int]] = deque()
+        """What, to whom, and what it takes: nothing if it is there for another one already."""
+        self._backlog_bytes = self._kept = 0
         self.address: Address = unicast.getsockname()
         """Where peers answer."""
         self.frame_bytes = frame_bytes
@@ -98,7 +104,7 @@ class Endpoint:
         offload = train_frames > 1 and multicast.may_offload()
         self._cuts = offload
         """Does the kernel cut trains apart? Until it has once refused to."""
-        self._joining = {sock for sock in joined if offload and multicast.join_on_receive(sock)}
+        self._joining = {sock for sock in joined or (unicast,) if offload and multicast.join_on_receive(sock)}
         self.receive_buffer_bytes = min(multicast.receive_buffer_bytes(sock) for sock in (unicast, *joined))
         """The smallest that was granted."""
         self.warnings = self._warn()
@@ -136,7 +142,7 @@ class Endpoint:
         self._loop = loop
         for sock in (self._unicast, *self._multicast):
             receive = partial(_receive_joined, sock.recvmsg) if sock in self._joining else sock.recvfrom
-            loop.add_reader(sock.fileno(), partial(self._drain, receive, on_datagram, on_drained))
+            loop.add_reader(sock.fileno(), partial(self._drain, receive, on_datagram, on_drained, [0]))
 
     def send(self, target: Target, datagram: bytes) -> None:
         """Sends at once, or as soon as there is room. Never raises for what the network does."""
@@ -148,7 +154,9 @@ class Endpoint:
         elif target is _ABOUT:
             address = self._about_target
         elif type(target) is Cut:
-            self._send_train(target.size, datagram)
+            if not self._send_train(target.size, datagram, self._data_target):
+                for start in range(0, len(datagram), target.size):
+                    self.send(_DATA, datagram[start : start + target.size])
             return
         if self._backlog:
             self._keep(datagram, address)
@@ -162,23 +170,22 @@ class Endpoint:
         else:
             self.datagrams_out += 1
 
-    def _send_train(self, size: int, datagram: bytes) -> None:
-        """Cut apart by the kernel, or here if it cannot."""
-        if self._cuts and not self._backlog:
-            try:
-                self._unicast.sendmsg([datagram], multicast.cut_on_send(size), 0, self._data_target)
-            except BlockingIOError:
-                pass
-            except OSError as error:
-                if error.errno not in multicast.CANNOT_CUT:
-                    self.send_errors += 1
-                    return
+    def _send_train(self, size: int, datagram: bytes, address: Any) -> bool:
+        """To be cut apart by the kernel. False if it is to be done here, or there is no room now."""
+        if not self._cuts or self._backlog:
+            return False
+        try:
+            self._unicast.sendmsg([datagram], multicast.cut_on_send(size), 0, address)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            if error.errno in multicast.CANNOT_CUT:
                 self._cuts = False
-            else:
-                self.datagrams_out += -(-len(datagram) // size)
-                return
-        for start in range(0, len(datagram), size):
-            self.send(_DATA, datagram[start : start + size])
+                return False
+            self.send_errors += 1
+        else:
+            self.datagrams_out += -(-len(datagram) // size)
+        return True
 
     def close(self) -> None:
         """Sends what it still can of the backlog, without waiting. Twice is fine."""
@@ -194,10 +201,12 @@ class Endpoint:
                 self._loop.remove_writer(sock.fileno())
             sock.close()
 
-    def _drain(self, receive: Receive, on_datagram: OnDatagram, on_drained: OnDrained) -> None:
-        # Hot: only locals, and one call per datagram beyond the system call.
+    def _drain(self, receive: Receive, on_datagram: OnDatagram, on_drained: OnDrained, alone: list[int]) -> None:
+        # Hot: only locals, and one call per datagram beyond the system call. `alone` has one number: how many wake-ups
+        # in a row brought a single datagram, as far as was looked.
         taken = 0
-        while taken < DATAGRAMS_PER_TURN_MAX:
+        most = 1 if alone[0] % LOOK_FOR_MORE_EVERY else DATAGRAMS_PER_TURN_MAX
+        while taken < most:
             try:
                 received = receive(_RECEIVE_BYTES)
             except BlockingIOError:
@@ -207,19 +216,21 @@ class Endpoint:
                 break
             taken += 1
             on_datagram(*received)
+        alone[0] = alone[0] + 1 if taken == 1 else 0
         self.datagrams_in += taken
         if not self.closed:
             on_drained()
 
     def _keep(self, datagram: bytes, address: Any) -> None:
-        full = len(self._backlog) >= BACKLOG_DATAGRAMS_MAX or self._backlog_bytes + len(datagram) > BACKLOG_BYTES_MAX
+        full = self._kept >= BACKLOG_DATAGRAMS_MAX or self._backlog_bytes + len(datagram) > BACKLOG_BYTES_MAX
         if self._loop is None or full:
             self.send_errors += 1
             return
         if not self._backlog:
             self._loop.add_writer(self._unicast.fileno(), self._on_writable)
-        self._backlog.append((datagram, address))
+        self._backlog.append((datagram, address, len(datagram)))
         self._backlog_bytes += len(datagram)
+        self._kept += 1
 
     def _on_writable(self) -> None:
         self._send_backlog()
@@ -229,7 +240,7 @@ class Endpoint:
     def _send_backlog(self) -> None:
         backlog = self._backlog
         while backlog:
-            datagram, address = backlog[0]
+            datagram, address, size = backlog[0]
             try:
                 self._sendto(datagram, address)
             except BlockingIOError:
@@ -239,7 +250,8 @@ class Endpoint:
             else:
                 self.datagrams_out += 1
             backlog.popleft()
-            self._backlog_bytes -= len(datagram)
+            self._backlog_bytes -= size
+            self._kept -= size > 0
 
     def _warn(self) -> tuple[str, ...]:
         received = multicast.buffer_warning(self.receive_buffer_bytes, RECEIVE_BUFFER_BYTES)

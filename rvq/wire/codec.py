@@ -294,6 +294,7 @@ _handled_run_fields = _one(f.HandledRun, _outcome, _uint, _uint, _uint, _uint, _
 _handled_runs = _many(_handled_run, limits.HANDLED_RUNS_MAX)
 _pause = _one(f.Pause, _uint, _uint, _flag)
 _order_fields = _row(_name, _name, _uint, _uint, _uint, _uint, _uint, _name)
+_place = _one(f.PeerAddress, _name, _uint)
 _parts = _many(_one(f.MissingParts, _uint, _rising(limits.NAK_PARTS_MAX)), limits.NAK_RANGES_MAX)
 
 Shape = tuple[type[Any], Reader[list[Any]]]
@@ -321,6 +322,10 @@ SHAPES: Final[dict[int, Shape]] = {
     f.FrameType.HANDLED: (f.Handled, _row(_name, _name, _uint, _uint, _handled_runs)),
     f.FrameType.ORDER: (f.Order, _order),
     f.FrameType.ORDER_DONE: (f.OrderDone, _row(_uint, _order_outcome)),
+    f.FrameType.PEERS: (
+        f.Peers,
+        _row(_uint, _uint, _uint, _flag, _many(_uint, limits.CHANNELS_MAX), _many(_place, limits.PEERS_TOLD_MAX)),
+    ),
     f.FrameType.ABOUT: (
         f.About,
         _row(

@@ -41,6 +41,7 @@ class FrameType(IntEnum):
     HAND_OVER = 39
     HANDLED = 40
     ABOUT = 48
+    PEERS = 49
     ORDER = 64
     ORDER_DONE = 65
 
@@ -496,6 +497,36 @@ class About:
     """In the order of the catalogue."""
 
 
+class PeerAddress(NamedTuple):
+    """Where somebody is, in words that a frame can carry."""
+
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """On a bus without multicast: that I am here, what I listen to, and who else is.
+
+    Whoever is new is asked a number, and is sent nothing else before the number has come back.
+    """
+
+    source: int
+    """An id of this start of this end, for this purpose only."""
+    bus: int
+    """Which bus it is on: another's may come to have the same address."""
+    asks: int
+    """A number that is to be given back; 0: none."""
+    answers: int
+    """The number that was asked; 0: none was."""
+    leaves: bool
+    """It is going: there is nobody here any more."""
+    joined: tuple[int, ...]
+    """The channels that it listens to."""
+    known: tuple[PeerAddress, ...]
+    """Where others are: some of them, and not always the same."""
+
+
 @dataclass(frozen=True, slots=True)
 class Order:
     """Somebody who runs the bus asks one receiver, or all of a group, to do something."""
@@ -548,6 +579,7 @@ Control = (
     | Order
     | OrderDone
     | About
+    | Peers
 )
 
 

@@ -173,13 +173,14 @@ def read_proof(body: bytes) -> Proof:
 class Sealer:
     """Seals all that one start has to say. One counter for everything, so no number is ever used twice."""
 
-    __slots__ = ("_bus", "_encrypt", "_key", "_prefixes", "counter", "salt")
+    __slots__ = ("_bus", "_encrypt", "_key", "_prefixes", "counter", "ended", "salt")
 
     def __init__(self, key: Key, salt: bytes, bus: bytes = b"", counter: int = 0) -> None:
         assert len(salt) == SALT_BYTES
         self.salt = salt
         self.counter = counter
         """Of the last one that was sealed."""
+        self.ended = False
         self._bus = bus
         self._key = key
         self._prefixes: dict[tuple[int, int], bytes] = {}
@@ -215,9 +216,15 @@ class Sealer:
         self.counter = counter
         return b"".join(parts)
 
+    def end(self) -> None:
+        """Seal nothing more: another process goes on with this salt and counter."""
+        self.ended = True
+        self.counter = COUNTER_MAX
+
     def _check_counter(self, counter: int) -> None:
         if counter > COUNTER_MAX:
-            raise BusError(f"{COUNTER_MAX:,} datagrams were sealed by this start: open another sender or receiver")
+            why = "it was opened before a fork" if self.ended else f"it has sealed {COUNTER_MAX:,} datagrams"
+            raise BusError(f"this end seals nothing more, since {why}: open another sender or receiver")
 
     def _prefix(self, channel: int, kind: int) -> bytes:
         prefix = HEADER.pack(MAGIC, self._key.id, self.salt, VERSION, kind, channel, 0)[:-8]

@@ -213,3 +213,16 @@ def test_run_hands_on_what_is_raised() -> None:
 
     with pytest.raises(LookupError, match="on purpose"):
         aio.run(main())
+
+
+async def test_a_machine_that_departs_has_the_last_word() -> None:
+    class Departing(FakeMachine):
+        def depart(self) -> None:
+            self.outgoing = [(Route.CONTROL, b"gone")]
+
+    machine, endpoint = Departing(), FakeEndpoint()
+    driver = Driver(machine, cast(Endpoint, endpoint), lambda: None)
+    machine.outgoing = [(Route.CONTROL, b"goodbye")]
+    driver.close()
+    driver.close()
+    assert endpoint.sent == [(Route.CONTROL, b"goodbye"), (Route.CONTROL, b"gone")]

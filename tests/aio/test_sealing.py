@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -103,21 +105,54 @@ async def test_a_bus_is_rekeyed_while_it_runs_and_nothing_is_lost(
         assert all(end.stats.strangers == 0 for end in (sender, one.receiver, two.receiver))
 
 
-async def test_keys_that_change_while_an_end_is_opened_are_not_missed(
-    sealed: rvq.Bus, path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+async def test_a_key_file_that_changes_while_an_end_is_opened_is_read_again(
+    sealed: rvq.Bus, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file was read, the sockets are being opened, and another has replaced it in between."""
-    caplog.set_level(logging.INFO, "rvq")
+    """Between reading the keys and looking at the file: or it would go on with the old ones for good."""
+    monkeypatch.setattr(sealing, "LOOK_S", 0.01)
     old, new = read_keys(path).in_use, new_key()
 
-    def read_just_before(bus: rvq.Bus) -> Keys | None:
-        found = keys_of(bus)
+    def read_and_change(where: Path) -> Keys:
+        keys = read_keys(where)
         replace_keys(path, Keys([old, new], new))
-        return found
+        return keys
 
-    monkeypatch.setattr("rvq.aio.sender.keys_of", read_just_before)
-    async with rvq.Sender("work", bus=sealed):
-        await until(lambda: f"seals with key {new.name} from now on" in caplog.text)
+    with monkeypatch.context() as changing:
+        changing.setattr(sealing, "read_keys", read_and_change)
+        receiver = await rvq.Receiver("work", bus=sealed).__aenter__()
+    try:
+        await until(lambda: receiver._driver._machine._keys == Keys([old, new], new))  # type: ignore[union-attr]
+    finally:
+        await receiver.aclose()
+
+
+FORKING = """
+import asyncio, os, sys, rvq
+
+async def main():
+    bus = rvq.Bus(port=int(sys.argv[1]), key=bytes(range(32)))
+    async with rvq.Sender("work", bus=bus) as sender, rvq.Receiver("work", bus=bus) as receiver:
+        child = os.fork()
+        if not child:
+            try:
+                sender._driver._machine._sealer.seal(1, b"with the parent's counter")
+            except rvq.BusError as error:
+                os.write(1, str(error).encode())
+            os._exit(0)
+        os.waitpid(child, 0)
+        await sender.send("goes on")
+        print(";", (await anext(receiver)).body)
+
+asyncio.run(main())
+"""
+
+
+def test_a_child_process_seals_nothing_with_the_counters_of_its_parent(bus: rvq.Bus) -> None:
+    command = [sys.executable, "-W", "ignore", "-c", FORKING, str(bus.port)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    child, _, parent = done.stdout.partition(";")
+    assert "opened before a fork: open another" in child, done.stderr
+    assert parent.strip() == "goes on"
 
 
 async def test_a_key_file_that_is_spoilt_while_it_is_used_changes_nothing_and_is_said(

@@ -365,6 +365,31 @@ async def test_a_receiver_that_acknowledges_nothing_fills_the_window(bus: rvq.Bu
     assert sorted(message.body[0] for message in got) == list(range(60))
 
 
+async def test_a_send_that_is_cancelled_at_a_full_frame_has_sent_each_message_once(bus: rvq.Bus) -> None:
+    """Where a frame is full, `send` gives the others a turn: that is where it can be cancelled."""
+    async with rvq.Sender("work", bus=bus) as sender, Worker(bus) as worker:
+        await until(lambda: sender.tables)
+        for attempt in range(5):
+            sent = []
+
+            async def send_all(sent: list[tuple[int, int]] = sent, attempt: int = attempt) -> None:
+                for number in range(100_000):
+                    sent.append((attempt, number))
+                    await sender.send([attempt, number, "x" * 500])
+
+            before = sender.stats.inserted
+            sending = asyncio.create_task(send_all())
+            await until(lambda before=before: sender.stats.inserted > before + 200)  # type: ignore[misc]
+            sending.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await sending
+            assert sender.stats.inserted - before == len(sent), "it was cancelled after its last message was taken"
+            await soon(sender.send([attempt, -1, "after"]))
+            await soon(sender.flush())
+            got = [(body[0], body[1]) for body in worker.bodies if body[0] == attempt]
+            assert sorted(got) == sorted([*sent, (attempt, -1)])
+
+
 async def test_a_send_that_is_cancelled_while_it_waits_has_sent_nothing(bus: rvq.Bus) -> None:
     async with rvq.Sender("work", bus=bus, window=5_000) as sender:
         waiting = asyncio.create_task(send_large(sender, 50))
@@ -466,6 +491,11 @@ def test_ids_are_fresh_at_every_start(bus: rvq.Bus) -> None:
 # --- lifetime -------------------------------------------------------------------------------------------------------
 
 
+def test_groups_that_are_no_names_are_refused(bus: rvq.Bus) -> None:
+    with pytest.raises(rvq.BadArgument, match="groups=5 is no list of names"):
+        rvq.Sender("work", bus=bus, groups=5)  # type: ignore[arg-type]
+
+
 async def test_a_sender_that_is_not_open_yet_says_so(bus: rvq.Bus) -> None:
     sender = rvq.Sender("work", bus=bus)
     for call in (lambda: sender.send(1), lambda: sender.send_many([1]), lambda: sender.flush()):
@@ -481,6 +511,27 @@ async def test_a_closed_sender_says_so(bus: rvq.Bus) -> None:
     for call in (lambda: sender.send(1), lambda: sender.send_many([1]), lambda: sender.flush()):
         with pytest.raises(rvq.Closed, match="is closed: open another"):
             await call()
+
+
+def test_one_that_is_used_in_another_event_loop_says_so(bus: rvq.Bus) -> None:
+    async def both() -> tuple[rvq.Sender, rvq.Receiver]:
+        sender, receiver = rvq.Sender("work", bus=bus), rvq.Receiver("work", bus=bus)
+        sender.open()
+        await receiver.__aenter__()
+        return sender, receiver
+
+    async def use(sender: rvq.Sender, receiver: rvq.Receiver) -> None:
+        with pytest.raises(rvq.Closed, match="sender of 'work' belongs to another event loop: open one in the loop"):
+            await sender.flush()
+        with pytest.raises(rvq.Closed, match="receiver of 'work' belongs to another event loop"):
+            await anext(receiver)
+
+    with asyncio.Runner() as first:
+        ends = first.run(both())
+        with asyncio.Runner() as second:
+            second.run(use(*ends))
+        first.get_loop().call_soon(ends[0].end)
+        first.run(ends[1].aclose())
 
 
 async def test_a_sender_is_opened_once(bus: rvq.Bus) -> None:

@@ -634,3 +634,22 @@ def test_a_table_that_only_drops_those_who_were_struck_out_moves_nothing_again()
     ears.beat(3.0, 5, 7)
     assert not ears.settle(3.0)
     assert group.table.version == Version(2, 5)
+
+
+def test_one_of_another_group_gets_no_slots_whatever_a_table_says() -> None:
+    """Whoever writes such a table would have messages wait for one who never handles them, and nothing would end it:
+    it is heard, and so it would count for the table."""
+    ears = Ears()
+    ears.announce(table(1, 5, 5, 6))
+    now = ears.run(0.0, 1.0, 5, 6)
+    ears.beat(now, 7, 8, 9, group="second")
+    ears.announce(table(2, 66, 5, 6, 7, 8, 9), 5, 6)
+    ears.beat(now + 0.1, 5, 6)
+    ears.settle(now + 0.1)
+    assert [member.id for member in ears.audience.groups[GROUP].members] == [5, 6]
+    ears.announce(table(3, 5, 5, 6), 5, 6)
+    ears.beat(now + 0.2, 5, 6)
+    ears.beat(now + 0.2, 7, 8, 9, group="second")
+    ears.settle(now + 0.2)
+    in_force = ears.audience.groups[GROUP].table
+    assert in_force is not None and in_force.version == Version(3, 5), "they do not count for it"

@@ -574,3 +574,21 @@ def test_a_part_that_shares_a_report_with_many_is_told_all_the_same(most: int) -
         known.merge(progress.floor, progress.runs)
     assert all(known.covers(sequence) for sequence in (101, 102, *range(104, 163, 2)))
     assert not known.covers(100) and not known.covers(103)
+
+
+@given(st.integers(0, 20), st.lists(st.tuples(st.integers(1, 200), st.integers(0, 5)), max_size=12), st.integers(1, 20))
+def test_a_lane_without_work_tells_what_it_would_tell_beside_some(
+    floor: int, runs: list[tuple[int, int]], most: int
+) -> None:
+    """Most reports take a short cut, since nothing of the lane is in work then."""
+    lane = Lane(AHome(), segment(1, 5), 0, Counts())
+    lane.done.merge(floor, ())
+    for first, length in runs:
+        lane.done.add(first, first + length)
+        lane.changed[first] = None
+    if len(lane.done) > most:
+        return  # then it is told in parts, with work and without
+    alone = lane.progress(most)
+    assert not lane.changed
+    lane.pieces[1000] = Piece(lane, 1000, 1009, range(10), 0.0)
+    assert lane.progress(most) == alone

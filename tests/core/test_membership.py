@@ -548,6 +548,18 @@ def test_the_departed_are_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyPat
     assert group.hear(1.0, alive(100, 2), 100), "the oldest are forgotten"
 
 
+def test_a_table_of_members_whom_nobody_hears_is_not_taken_by_one_who_has_another() -> None:
+    group = alone(5)
+    for id in (7, 8):
+        group.hear(1.0, alive(id), id)
+    run(group, 1.0, 1.5)
+    made_up = table(50, 66, 5, 7, 8, *range(1000, 3000))
+    assert not group.offer(1.5, made_up) and group.table is not None and group.table.has(7)
+    assert group.offer(1.5, table(51, 7, 5, 7, 8, 9, 10, 11)), "joiners whom the keeper heard sooner"
+    newcomer = Membership(5, 1, T, 0.0)
+    assert newcomer.offer(0.0, made_up), "who has no table may have heard nobody yet"
+
+
 # --- everyone together --------------------------------------------------------------------------------------------
 
 

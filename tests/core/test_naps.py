@@ -63,3 +63,14 @@ def test_naps_never_add_up_to_more_than_the_time_that_passed(steps: list[float])
         now += step
         slept += naps.slept(now)
     assert -1e-9 <= now - slept <= SLACK + 1e-9
+
+
+@given(st.lists(st.tuples(st.booleans(), st.floats(0.0, 10.0)), min_size=1, max_size=30))
+def test_who_compares_before_asking_misses_no_nap(steps: list[tuple[bool, float]]) -> None:
+    naps, now = Naps(SLACK), 0.0
+    for expects, step in steps:
+        now += step
+        if expects:
+            naps.expect(now + step)
+        late = now > naps.late_at
+        assert late == (naps.slept(now) > 0)

@@ -39,7 +39,7 @@ def test_a_wall_clock_is_told_by_its_distance_from_the_clock_that_drives_the_mac
 
 
 def test_nothing_waits_at_first(schedule: Schedule) -> None:
-    assert len(schedule) == 0
+    assert len(schedule) == 0 and not schedule
     assert schedule.next_deadline() == math.inf
     assert schedule.take(1e9) == []
 
@@ -111,3 +111,11 @@ def test_who_wakes_at_the_deadline_finds_something(due_at: float, offset: float)
     schedule = Schedule(Wall(offset))
     schedule.wait_until_due(message(due_at=due_at))
     assert len(schedule.take(schedule.next_deadline())) == 1
+
+
+def test_something_waits_whether_it_is_to_be_due_or_to_be_tried_again(schedule: Schedule) -> None:
+    schedule.retry_at(3.0, message(1))
+    assert schedule and len(schedule) == 1
+    assert schedule.take(3.0) and not schedule
+    schedule.wait_until_due(message(2, due_at=WALL + 10.0))
+    assert schedule and len(schedule) == 1

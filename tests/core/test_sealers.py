@@ -111,6 +111,19 @@ def test_a_key_that_is_dropped_takes_its_ways_along_and_recordings_stay_old_if_i
 
 
 @pytest.mark.usefixtures("no_ciphers")
+def test_however_many_keys_were_dropped_the_first_brings_no_recordings_back(known: Sealers) -> None:
+    assert prove(known, 0.0, A)
+    one = known.known[A]
+    keys = [Key(bytes([number]) * 32) for number in range(limits.KEYS_MAX + 3)]
+    for counter, key in enumerate(keys, 1):
+        known.open_way(key.id + b"way", one, key, known.cipher(key, A)).window.take(10 * counter)
+        known.forget_key(key.id)
+    assert len(one.dropped) == limits.KEYS_MAX
+    assert [known.floor(one, key) >= 10 * counter for counter, key in enumerate(keys, 1)] == [True] * len(keys)
+    known.check_invariants()
+
+
+@pytest.mark.usefixtures("no_ciphers")
 def test_neither_the_known_nor_the_asked_grow_without_end(known: Sealers) -> None:
     for number in range(3 * limits.SEALERS_MAX):
         prove(known, 0.0, salt(number))

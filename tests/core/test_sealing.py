@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rvq import limits
-from rvq.core.machine import Address, Cut, Datagram, Route, Wall
+from rvq.core.machine import Address, Cut, Datagram, Departs, Fan, Route, Wall
 from rvq.core.sealers import AGAIN_S, SILENT_S
 from rvq.core.sealing import WORDS_S, SealingMachine
 from rvq.core.stats import Stats
 from rvq.wire.codec import encode_control
 from rvq.wire.frames import Alive, SenderAlive, Version, label_tag
 from rvq.wire.keys import Key, Keys
-from rvq.wire.seal import OVERHEAD, Channel, Sealer, SealKind, cipher_for, read_header
+from rvq.wire.seal import OVERHEAD, Channel, Sealer, SealKind, cipher_for, is_sealed, read_header, unseal
 
 OLD, NEW, FOREIGN = Key(bytes(32)), Key(bytes(range(32))), Key(b"f" * 32)
 TAG = label_tag("work")
@@ -473,3 +473,36 @@ def test_the_clock_and_the_deadline_are_those_of_the_machine_inside(wire: Wire) 
     a = wire.end("a")
     assert a.sealing.wall is a.inside.wall and a.sealing.next_deadline() == 5.0
     a.sealing.wake(500.0)
+
+
+def test_what_is_for_many_is_sealed_once_and_a_train_as_a_train() -> None:
+    wire = Wire()
+    one = wire.end("a")
+    frames = [heartbeat(counter) for counter in range(3)]
+    size = len(frames[0])
+    one.inside.to_say = [
+        (Fan(Route.CONTROL, ("b", "c")), PLAIN),
+        (Fan(Route.DATA, ("b", "c"), size), b"".join(frames)),
+    ]
+    (first, word), (second, train) = one.sealing.take_outgoing()
+    assert first == Fan(Route.CONTROL, ("b", "c")) and read_header(word).channel == Channel.CONTROL
+    assert second == Fan(Route.DATA, ("b", "c"), size + OVERHEAD)
+    cut = [train[start : start + size + OVERHEAD] for start in range(0, len(train), size + OVERHEAD)]
+    assert [read_header(frame).channel for frame in cut] == [Channel.DATA] * 3
+    cipher = cipher_for(OLD, read_header(word).salt, b"bus")
+    assert [unseal(cipher, frame) for frame in cut] == frames
+
+
+def test_a_last_word_is_sealed_too() -> None:
+    class Departing(Inside):
+        def depart(self) -> None:
+            self.to_say.append(("b", PLAIN))
+
+    stats, events = Stats(), list[str]()
+    inside = Departing()
+    options = {"bus": b"bus", "random": Random(1), "now": 0.0, "stats": stats, "events": events}
+    sealing = SealingMachine(inside, Keys([OLD]), **options)  # type: ignore[arg-type]
+    sealing.depart()
+    ((target, datagram),) = sealing.take_outgoing()
+    assert target == "b" and is_sealed(datagram)
+    assert isinstance(sealing, Departs)

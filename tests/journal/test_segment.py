@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
+from rvq.journal import segment as module
 from rvq.journal.layout import FOOTER, HEADER_BYTES, Extent, Header, State
 from rvq.journal.places import new_path
 from rvq.journal.scan import read_head
@@ -70,6 +73,23 @@ def test_one_sync_does_for_all_that_was_written() -> None:
     segment.sync()
     segment.sync()
     assert storage.syncs == before + 1
+
+
+def test_only_the_synced_part_before_the_end_is_let_go_of_each_byte_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CACHED_BYTES", 500)
+    monkeypatch.setattr(module, "LET_GO_BYTES", 300)
+    segment = made(disk())
+    let_go: list[tuple[int, int]] = []
+    monkeypatch.setattr(segment._file, "let_go", lambda start, end: let_go.append((start, end)), raising=False)
+    for number in range(20):
+        segment.append([entry(number, size=100)])
+        if number % 2:
+            before = segment.synced.length
+            segment.sync()
+            assert not let_go or let_go[-1][1] <= segment.synced.length - 500
+            assert segment.synced.length > before
+    assert let_go[0][0] == HEADER_BYTES and let_go[-1][1] > segment.synced.length - 500 - 300 - 400
+    assert all(one[1] == other[0] and one[1] - one[0] >= 300 for one, other in pairwise(let_go))
 
 
 def test_a_seal_says_how_long_the_segment_is() -> None:

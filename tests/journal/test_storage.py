@@ -46,6 +46,17 @@ def test_many_parts_are_written_as_if_they_were_joined(tmp_path: Path, monkeypat
     file.close()
 
 
+def test_what_was_let_go_of_is_there_all_the_same(tmp_path: Path) -> None:
+    file = storage.create(tmp_path / "a")
+    file.write(0, bytes(range(256)) * 64)
+    file.sync()
+    file.write(8192, b"not synced")
+    file.let_go(0, 16_384)
+    assert file.read(8192, 12) == b"not synced\x0a\x0b"
+    assert file.read(0, 256) == bytes(range(256))
+    file.close()
+
+
 def test_creating_empties_what_was_there(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"old")
     file = storage.create(tmp_path / "a")

@@ -32,3 +32,9 @@ class Lan:
             self.network.lose(percent, hosts)
         except Unavailable as reason:
             pytest.skip(str(reason))
+
+    def drop_multicast(self, *hosts: str) -> None:
+        try:
+            self.network.drop_multicast(hosts)
+        except Unavailable as reason:
+            pytest.skip(str(reason))

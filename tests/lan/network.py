@@ -44,6 +44,14 @@ def _chance(percent: int) -> str:
     return f"numgen random mod 100 < {percent}" if percent < 100 else ""
 
 
+NO_MULTICAST = """
+table inet cloud {
+  chain input { type filter hook input priority 0; ip daddr 224.0.0.0/4 meta l4proto udp counter drop; }
+  chain output { type filter hook output priority 0; ip daddr 224.0.0.0/4 meta l4proto udp counter drop; }
+}
+"""
+
+
 class Unavailable(Exception):
     """This machine cannot make such a network; says why."""
 
@@ -82,6 +90,8 @@ class Network:
         self._switch = f"{self._prefix}-switch"
         self._namespaces: list[str] = []
         self._ports: dict[str, str] = {}
+        self._addresses: dict[str, str] = {}
+        self._routed = False
         try:
             self._build()
         except RuntimeError as error:
@@ -106,9 +116,13 @@ class Network:
         self._add_namespace(namespace)
         self._ip(self._switch, "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", namespace)
         self._ip(self._switch, "link", "set", port, "master", switch, "up")
-        self._ip(namespace, "address", "add", f"10.77.0.{number}/24", "dev", "eth0")
+        net = f"10.{78 if self._routed and switch == 'right' else 77}.0"
+        self._ip(namespace, "address", "add", f"{net}.{number}/24", "dev", "eth0")
         self._ip(namespace, "link", "set", "eth0", "up")
+        if self._routed:
+            self._ip(namespace, "route", "add", "default", "via", f"{net}.254")
         self._ports[host] = port
+        self._addresses[host] = f"{net}.{number}"
 
     def add_hosts(self, hosts: Iterable[str], switch: str = "left") -> None:
         for host in hosts:
@@ -117,6 +131,37 @@ class Network:
     def on(self, host: str) -> list[str]:
         """What to put before a command so that it runs on that host. It keeps its process id."""
         return [shutil.which("ip", path=_path()) or "ip", "netns", "exec", f"{self._prefix}-{host}"]
+
+    def address(self, host: str) -> str:
+        return self._addresses[host]
+
+    def add_router(self) -> None:
+        """From now on the switches are two networks, with a router between them, that passes no multicast."""
+        self.split()
+        self._routed = True
+        router = f"{self._prefix}-router"
+        self._add_namespace(router)
+        for switch, net in (("left", 77), ("right", 78)):
+            self._ip(
+                self._switch, "link", "add", f"to-{switch}", "type", "veth", "peer", "name", switch, "netns", router
+            )
+            self._ip(self._switch, "link", "set", f"to-{switch}", "master", switch, "up")
+            self._ip(router, "address", "add", f"10.{net}.0.254/24", "dev", switch)
+            self._ip(router, "link", "set", switch, "up")
+        run(*self.on("router"), "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
+
+    def drop_multicast(self, hosts: Iterable[str]) -> None:
+        """These hosts' networks carry none, as in a cloud. Raises Unavailable."""
+        for host in hosts:
+            try:
+                run(*self.on(host), "nft", "-f", "-", given=NO_MULTICAST)
+            except RuntimeError as error:
+                raise Unavailable(f"no rules with nftables here: {error}") from error
+
+    def dropped_multicast(self, host: str) -> int:
+        """How many datagrams were, on the way in and out."""
+        words = run(*self.on(host), "nft", "list", "table", "inet", "cloud").split()
+        return sum(int(words[place + 1]) for place, word in enumerate(words) if word == "packets")
 
     def pull_cable(self, host: str) -> float:
         """When it was out."""

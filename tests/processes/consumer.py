@@ -88,7 +88,7 @@ async def consume(args: argparse.Namespace) -> None:
         attempts=args.attempts,
         concurrency=args.concurrency,
         ledger=find(args.ledger).ledger() if args.ledger else None,
-        bus=rvq.Bus(port=args.port),
+        bus=rvq.Bus.from_env(port=args.port),
         stop=stop,
         on_table=lambda table: handlers.note("table", len(table.members), os.getpid()),
     )

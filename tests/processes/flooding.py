@@ -69,11 +69,9 @@ def measure(fleet: Fleet, port: int, kinds: str, seconds: float, *options: str, 
         started, began = _started(receivers), time.monotonic()
         await_that(lambda: flooder.poll() is not None, "the flood is over", seconds + 60)
         seen.during = (_started(receivers) - started) / (time.monotonic() - began)
-        assert flooder.stdout is not None
-        seen.said = flooder.stdout.read().strip()
     finally:
         flooder.kill()
-        flooder.wait()
+        seen.said = flooder.communicate()[0].strip()
     fleet.await_more(RATE)
     seen.after = _rate(receivers, settle)
     seen.grown = {worker.name: resident(worker) - before[worker.name] for worker in everyone}

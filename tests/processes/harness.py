@@ -73,6 +73,8 @@ class Worker:
         self.handlings: list[Handling] = []
         self.written: list[tuple[int, int]] = []
         self.members = 0
+        self.tables: list[int] = []
+        """How many members each table had that it saw in force."""
         self.naps: list[float] = []
         self.has_sent = False
         self.undone: int | None = None
@@ -101,6 +103,7 @@ class Worker:
                 self.written.append((int(first), int(last)))
             case "table", [members, _]:
                 self.members = int(members)
+                self.tables.append(self.members)
             case "nap", [since]:
                 self.naps.append(float(since))
             case "sent", []:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import select
+import socket
 from pathlib import Path
 
 import pytest
 
+from rvq.bus import Bus
 from rvq.keyfile import Keys, create_keys, new_key, read_keys, replace_keys
+from rvq.transport import multicast
+from rvq.wire.seal import is_sealed
 from tests.processes.harness import Fleet, Verdict, Worker, await_that
 
 RATE = 400
@@ -89,3 +94,83 @@ def test_a_bus_is_rekeyed_under_load_and_nothing_is_lost(fleet: Fleet, tmp_path:
     fleet.finish()
     fleet.verdict().assert_all_once()
     assert not any("stranger" in worker.words for worker in everyone.values())
+
+
+class Recorder:
+    """Somebody without a key on the same network: hears the label, and repeats it from wherever he likes."""
+
+    def __init__(self, bus: Bus, label: str) -> None:
+        interface = multicast.resolve_interface(bus.interface)
+        addresses = (bus.control_address(label), bus.data_address(label))
+        self._ears = [multicast.open_multicast(bus, interface, address) for address in addresses]
+        self._targets = {ear: (address, bus.port) for ear, address in zip(self._ears, addresses, strict=True)}
+        self._mouth = multicast.open_unicast(bus, interface)
+        self.heard: list[tuple[tuple[str, int], tuple[str, int], bytes]] = []
+        """From whom, to which address, what."""
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for sock in (*self._ears, self._mouth):
+            sock.close()
+
+    def listen(self) -> None:
+        """Takes what has come."""
+        while ready := select.select(self._ears, [], [], 0)[0]:
+            for ear in ready:
+                datagram, source = ear.recvfrom(65_536)
+                if source != self._mouth.getsockname():
+                    self.heard.append((source, self._targets[ear], datagram))
+
+    def repeat(self, source: tuple[str, int] | None = None) -> None:
+        """All of it, or what one address said; from his own."""
+        for who, target, datagram in self.heard:
+            if source in (None, who):
+                self._mouth.sendto(datagram, target)
+
+    def repeat_as(self, source: tuple[str, int]) -> None:
+        """What one said who is dead by now, from its own address."""
+        with socket.socket(type=socket.SOCK_DGRAM) as mouth:
+            mouth.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(source[0]))
+            mouth.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 0)
+            mouth.bind(source)
+            for who, target, datagram in self.heard:
+                if who == source:
+                    mouth.sendto(datagram, target)
+
+
+def sources(heard: list[tuple[tuple[str, int], tuple[str, int], bytes]]) -> set[tuple[str, int]]:
+    return {source for source, _, _ in heard}
+
+
+def test_whoever_repeats_all_that_he_hears_changes_nothing_and_brings_back_nobody(
+    fleet: Fleet, port: int, key: Path
+) -> None:
+    """Not for one who knew the dead one, and not for one who comes later and never heard of it."""
+    with Recorder(Bus(port=port), "work") as attacker:
+        (r0,) = fleet.start_receivers("r0", key=key)
+        attacker.listen()
+        dead = sources(attacker.heard)
+        r1 = fleet.receiver("r1", key=key)
+        fleet.await_members([r0, r1], 2)
+        fleet.sender("a", rate=RATE, key=key)
+        for _ in range(5):
+            fleet.await_more(50)
+            attacker.listen()
+            attacker.repeat()
+        r0.kill()
+        fleet.await_members([r1], 1)
+        r2 = fleet.receiver("r2", key=key)
+        fleet.await_members([r1, r2], 2)
+        seen = {worker: len(worker.tables) for worker in (r1, r2)}
+        for _ in range(5):
+            for source in dead:
+                attacker.repeat_as(source)
+            attacker.repeat()
+            fleet.await_more(50, r1, r2)
+        fleet.finish()
+        assert dead and all(is_sealed(datagram) for _, _, datagram in attacker.heard)
+        for worker, before in seen.items():
+            assert max(worker.read().tables[before:], default=2) <= 2, f"{worker.name} took the dead one for alive"
+    fleet.verdict().assert_nothing_lost_or_invented()

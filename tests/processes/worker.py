@@ -152,7 +152,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 def main(arguments: list[str]) -> None:
     args = parse(arguments)
     logging.basicConfig(level=logging.INFO, format="%(relativeCreated)d %(name)s %(message)s")
-    bus = rvq.Bus(interface=args.interface, port=args.port, key=args.key)
+    bus = rvq.Bus.from_env(interface=args.interface, port=args.port, key=args.key)
     run({"receive": receive, "send": send}[args.role](args, bus, Log(args.log)))
 
 

@@ -25,6 +25,7 @@ from tests.sim.test_handing_over import a_backlog, moves
 
 FOUND_AT: dict[str, tuple[int, ...]] = {
     "answers-at-once": (354, 450),
+    "believes-any-address": (2,),
     "echo-without-stamps": (263,),
     "hands-over-without-stopping": (12, 17),
     "heir-does-not-ask": (12, 17),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rvq.bus import Bus
 from rvq.spark.pipeline import pipeline
 from tests.spark.listening import Listening
+from tests.spark.talking import Talking
 from tests.spark.writing import write_bodies
 
 if TYPE_CHECKING:
@@ -32,3 +33,17 @@ def test_what_comes_in_comes_out_worked_on(spark: SparkSession, bus: Bus, tmp_pa
         write_bodies(journal, [f"{n}" for n in range(100, 150)], label="in", recorder=2)
         run()
     assert sorted(listening.bodies) == list(range(0, 300, 2))
+
+
+def test_without_a_journal_it_goes_from_bus_to_bus_by_itself(spark: SparkSession, bus: Bus, tmp_path: Path) -> None:
+    port = {"port": str(bus.port)}
+    with Listening(bus, "out") as listening, Talking(bus, "in") as talking:
+        query = pipeline(
+            spark, None, "in", doubled, checkpoint=str(tmp_path), to="out", read={"bus": "lo", **port}, bus=port
+        )
+        try:
+            bodies = talking.finish(60)
+            query.processAllAvailable()
+        finally:
+            query.stop()
+    assert sorted(listening.bodies) == [2 * int(body) for body in bodies]

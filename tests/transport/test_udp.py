@@ -84,9 +84,10 @@ class Inbox:
 
 
 class NarrowSocket(socket.socket):
-    """A socket whose send buffer has `room` for so many datagrams, and whose first reads may fail."""
+    """A socket whose send buffer has `room` for so many datagrams, whose first reads may fail, and that counts them."""
 
     room = 0
+    reads = 0
     fault: OSError | None = None
 
     def sendto(self, *args: Any) -> int:
@@ -96,6 +97,7 @@ class NarrowSocket(socket.socket):
         return super().sendto(*args)
 
     def recvfrom(self, *args: Any) -> tuple[bytes, Any]:
+        self.reads += 1
         if self.fault is not None:
             fault, self.fault = self.fault, None
             raise fault
@@ -167,6 +169,40 @@ async def test_a_flood_lets_others_have_their_turn(bus: Bus) -> None:
         inbox = Inbox(receiver)
         await inbox.wait_for(2 * cap + 10)
         assert inbox.wakeups == [cap, 2 * cap, 2 * cap + 10]
+
+
+async def hear_one_by_one(endpoint: Endpoint, inbox: Inbox, count: int) -> None:
+    """Each datagram is sent when the one before was heard."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer:
+        for _ in range(count):
+            peer.sendto(b"alone", endpoint.address)
+            await inbox.wait_for(len(inbox.datagrams) + 1)
+
+
+@on_both_loops
+async def test_while_datagrams_come_one_at_a_time_few_reads_look_for_a_second_one(bus: Bus) -> None:
+    endpoint, unicast = narrow_endpoint(bus)
+    with closing(endpoint):
+        inbox = Inbox(endpoint)
+        await hear_one_by_one(endpoint, inbox, 5 * udp.LOOK_FOR_MORE_EVERY)
+        assert unicast.reads == 5 * udp.LOOK_FOR_MORE_EVERY + 5
+
+
+@pytest.mark.parametrize("before", [1, 3, udp.LOOK_FOR_MORE_EVERY - 1, udp.LOOK_FOR_MORE_EVERY])
+@on_both_loops
+async def test_a_flood_after_single_datagrams_is_soon_read_dry_and_in_order(bus: Bus, before: int) -> None:
+    endpoint, _ = narrow_endpoint(bus)
+    with closing(endpoint), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer:
+        inbox = Inbox(endpoint)
+        await hear_one_by_one(endpoint, inbox, before)
+        sent = [b"%d" % number for number in range(100)]
+        for datagram in sent:
+            peer.sendto(datagram, endpoint.address)
+        assert (await inbox.wait_for(before + 100))[before:] == sent
+        alone = -before % udp.LOOK_FOR_MORE_EVERY
+        assert inbox.wakeups[before:] == [*range(before + 1, before + 1 + alone), before + 100]
+        peer.sendto(b"more", endpoint.address)
+        assert (await inbox.wait_for(before + 101))[-1] == b"more"
 
 
 @on_both_loops

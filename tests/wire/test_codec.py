@@ -195,6 +195,11 @@ GOLDEN: list[tuple[f.Control, str]] = [
         "dc0013a4776f726ba764656661756c74c2c3a6686f73742d61cd1267cb3ff80000000000000292030b01020405cd012d06cb3fd0000000"
         "00000007089d000102030405060708090a0b0c",
     ),
+    (
+        f.Peers(SOURCE, 77, 5, 6, True, (1, 2**34), (f.PeerAddress("10.0.0.2", 7400), f.PeerAddress("fd00::1", 9))),
+        "7276710131000000c0ffee07000000000123456789abcdef0000000000000000964d0506c39201cf00000004000000009292"
+        "a831302e302e302e32cd1ce892a7666430303a3a3109",
+    ),
 ]
 
 
@@ -392,6 +397,13 @@ controls: st.SearchStrategy[f.Control] = st.one_of(
         numbers,
         numbers,
         tuples_of(numbers, limits.COUNTERS_MAX),
+    ),
+    st.builds(
+        f.Peers,
+        *[numbers] * 4,
+        st.booleans(),
+        tuples_of(numbers),
+        tuples_of(st.builds(f.PeerAddress, names, numbers), limits.PEERS_TOLD_MAX),
     ),
 )
 

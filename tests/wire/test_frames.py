@@ -48,6 +48,7 @@ def test_the_numbers_of_frame_types_never_change() -> None:
         "HAND_OVER": 39,
         "HANDLED": 40,
         "ABOUT": 48,
+        "PEERS": 49,
         "ORDER": 64,
         "ORDER_DONE": 65,
     }

@@ -103,6 +103,16 @@ def test_a_counter_at_its_end_refuses() -> None:
             sealer.seal(Channel.DATA, b"one too many")
 
 
+def test_a_sealer_that_was_ended_seals_nothing_whatever_the_key() -> None:
+    sealer = Sealer(KEY, SALT_A, BUS)
+    sealer.end()
+    sealer.use(OTHER)
+    with pytest.raises(BusError, match="opened before a fork: open another"):
+        sealer.seal(Channel.DATA, b"x")
+    with pytest.raises(BusError, match="opened before a fork: open another"):
+        sealer.seal_train(Channel.DATA, b"xx", 1)
+
+
 def test_after_use_the_other_key_seals_and_salt_and_counter_go_on() -> None:
     sealer = Sealer(KEY, SALT_A, BUS, counter=7)
     sealer.use(OTHER)

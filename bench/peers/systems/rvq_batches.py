@@ -14,7 +14,8 @@ _ = rvq.Receiver, rvq.Sender  # public names are imported when first used: here,
 
 
 def bus_of(job: Job) -> rvq.Bus:
-    return rvq.Bus(interface=job.interface, port=job.port, key=bytes.fromhex(job.key) or None)
+    peers = [job.peers] if job.peers else None
+    return rvq.Bus(interface=job.interface, port=job.port, key=bytes.fromhex(job.key) or None, peers=peers)
 
 
 def receive(job: Job, board: Board, process: int, tally: Tally) -> None:

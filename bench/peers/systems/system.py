@@ -31,6 +31,8 @@ class Job:
     """The network namespace of each process, the receivers' first; empty if all stay where they are."""
     key: str = ""
     """In hexadecimal, of a sealed bus."""
+    peers: str = ""
+    """Not empty: there is no multicast, and who this is is asked for the others."""
     offload: bool = True
     """Whether rvq may hand the kernel many datagrams of one length at once (UDP_SEGMENT, UDP_GRO)."""
 

@@ -19,12 +19,12 @@ STRICT = 1
 """Of rp_filter: what would be answered by another interface is dropped."""
 
 
-def interface_finding(interface: Interface) -> Finding:
+def interface_finding(interface: Interface, *, multicast: bool = True) -> Finding:
     described = f"{interface.name} has {interface.address}"
     facts = {"name": interface.name, "address": interface.address, "mtu": interface.mtu}
     if not interface.has_carrier:
         return warn("interface", f"{described} and no carrier", "see the cable, or the other end of it", **facts)
-    if not interface.has_multicast:
+    if multicast and not interface.has_multicast:
         change = f"it may drop it; if so: ip link set dev {interface.name} multicast on"
         return warn("interface", f"{described} and does not say that it carries multicast", change, **facts)
     reach = ": nothing leaves this machine" if interface.is_loopback else ""

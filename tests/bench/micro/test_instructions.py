@@ -58,7 +58,7 @@ def test_parts_are_in_the_order_in_which_they_were_written(monkeypatch: pytest.M
 def test_every_step_has_a_name_of_its_own_and_can_be_taken() -> None:
     names = [each.what for each in steps()]
     assert len(set(names)) == len(names)
-    assert {name.partition(":")[0] for name in names[1:]} == {"codec", "stride", "lanes", "acks"}
+    assert {name.partition(":")[0] for name in names[1:]} == {"codec", "stride", "lanes", "acks", "single"}
     for each in steps():
         each.call()
 
