@@ -89,6 +89,8 @@ def _parse_4(address: str) -> IPv4Network:
 def _parse_6(address: str) -> IPv6Network:
     host, slash, prefix = address.partition("/")
     try:
+        if "%" in host:  # the interface is said apart
+            raise ValueError(host)
         network = IPv6Network(f"{host}/{prefix if slash else PREFIX_PLAIN_6}", strict=False)
     except ValueError:
         raise BusError(f"address={address!r} is not an IPv6 network: {_ANY_ADDRESS_6}") from None

@@ -228,7 +228,7 @@ def open_unicast(bus: Bus, interface: Interface) -> socket.socket:
         _ask_receive_buffer(sock)
         _ask_buffer(sock, socket.SO_SNDBUF, _SO_SNDBUFFORCE, SEND_BUFFER_BYTES)
         sock.bind(place_on(interface, interface.address, 0))
-    check_route(bus, interface)
+        check_route(bus, interface)
     return sock
 
 
@@ -339,6 +339,11 @@ def _explain(error: OSError, bus: Bus, interface: Interface) -> str:
         case errno.EADDRNOTAVAIL:
             return (
                 f"address {interface.address} is no longer on {interface.name}: see `ip address show {interface.name}`"
+            )
+        case errno.ENETUNREACH if interface.version == 6 and interface.is_loopback:
+            return (
+                f"Linux sends no IPv6 multicast on {interface.name} before it has a route there: as root, "
+                f"{_route_command(bus, interface)}; IPv4 needs none"
             )
         case errno.ENETUNREACH | errno.EHOSTUNREACH | errno.ENODEV | errno.ENETDOWN:
             return (
