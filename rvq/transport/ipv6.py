@@ -28,7 +28,6 @@ Place = tuple[str, int, int, int]
 # Linux's numbers, which the socket module does not know.
 _IPV6_MTU_DISCOVER = 23
 _IPV6_MULTICAST_ALL = 29
-_IPV6_DONTFRAG = 62
 _PMTUDISC_WANT = 1
 _PMTUDISC_PROBE = 3
 _SO_BINDTOIFINDEX = 62
@@ -152,4 +151,3 @@ def keep_whole(sock: socket.socket, whole: bool) -> None:
     """The kernel cuts nothing, and believes nobody who says that the way is narrower. Routers never cut IPv6."""
     mode = _PMTUDISC_PROBE if whole else _PMTUDISC_WANT
     sock.setsockopt(socket.IPPROTO_IPV6, _IPV6_MTU_DISCOVER, mode)
-    sock.setsockopt(socket.IPPROTO_IPV6, _IPV6_DONTFRAG, int(whole))

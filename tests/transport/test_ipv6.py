@@ -126,6 +126,13 @@ def test_an_address_that_is_still_looked_for_is_not_taken(tmp_path: Path) -> Non
     assert ipv6.find("lo", False, rows(tmp_path, FLAGS_TEMPORARY, 0)) == ("lo", "fd09::1")
 
 
+def test_the_address_of_the_link_is_first_wherever_the_kernel_lists_it(tmp_path: Path) -> None:
+    path = rows(tmp_path, 0)
+    path.write_text(path.read_text() + f"fe80{7:028x} 01 40 20 80 lo\n")
+    assert ipv6.find("lo", False, path) == ("lo", "fe80::7%lo")
+    assert ipv6.find("lo", True, path) == ("lo", "fd09::")
+
+
 def test_an_address_on_two_interfaces_wants_its_zone(tmp_path: Path) -> None:
     path = tmp_path / "if_inet6"
     path.write_text("".join(f"fe80{7:028x} {n:02x} 40 20 80 {name}\n" for n, name in ((1, "lo"), (2, "eth0"))))
@@ -203,6 +210,21 @@ def test_a_bus_on_another_interface_is_another_bus(bus: Bus, in_namespace: InNam
     in_namespace(scenario)
 
 
+def test_no_privilege_is_needed(bus: Bus, in_namespace: InNamespace) -> None:
+    def scenario() -> None:
+        make_lan()
+        own = on_lan(bus)
+        os.seteuid(65_534)
+        try:
+            with sockets(own, own.data_address("work")) as (unicast, joined):
+                unicast.sendto(b"x", (own.data_address("work"), own.port))
+                assert receive(joined)[0] == b"x"
+        finally:
+            os.seteuid(0)
+
+    in_namespace(scenario)
+
+
 def test_nothing_on_a_loopback_bus_can_leave_the_machine(bus: Bus) -> None:
     # Asked of the sockets and not tried: if it were wrong, trying would be the harm.
     own = replace(bus, ttl=9)
@@ -210,8 +232,12 @@ def test_nothing_on_a_loopback_bus_can_leave_the_machine(bus: Bus) -> None:
     with multicast.open_multicast(own, interface, own.data_address("work")) as sock:
         assert sock.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS) == 0
         assert sock.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF) == interface.index
-        assert sock.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY) == 1
         assert not sock.getblocking()
+
+
+def test_no_socket_of_ipv6_hears_ipv4() -> None:
+    with closing(multicast._new(6)) as sock:
+        assert sock.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY) == 1
 
 
 def test_on_a_lan_frames_live_as_long_as_asked_and_reach_this_host_too(bus: Bus, in_namespace: InNamespace) -> None:
