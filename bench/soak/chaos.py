@@ -83,7 +83,7 @@ class Chaos:
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._ties = itertools.count()
         self._sample_at = 0.0
-        self._is_rekeying = False
+        self._is_rekeying = self._is_over = False
 
     # --- the course of it -----------------------------------------------------------------------------------------
 
@@ -92,10 +92,14 @@ class Chaos:
         self.began_at = time.monotonic()
         for fault in self._faults:
             self._at(self.began_at + fault.at, partial(self._begin, fault))
-        self._at(self.began_at + seconds, lambda: None)
+        self._at(self.began_at + seconds, self._finish)
         while self._agenda or self._is_rekeying:
             self._turn()
         self._wind_up()
+
+    def _finish(self) -> None:
+        """Who still leaves is waited for with all others: it may need the senders to be done."""
+        self._is_over = True
 
     def _turn(self) -> None:
         now = time.monotonic()
@@ -168,6 +172,9 @@ class Chaos:
     def _see_it_left(self, member: Member, fault: Fault, span: Span) -> None:
         if self._crew.running[fault.host] is not member or member.end == "killed":
             span.to = time.monotonic()  # it was killed meanwhile, and that starts another
+        elif member.is_running and self._is_over:
+            span.to = time.monotonic()
+            self._tell(f"{member.name} has not left yet, {span.to - span.since:.0f} s after it was told to")
         elif member.is_running:
             self._after(AGAIN_S, lambda: self._see_it_left(member, fault, span))
         else:

@@ -274,6 +274,7 @@ def _judge_undone(
     """Each was told as lost, or nobody was there to tell, or nobody can have heard it."""
     counts = account.counts
     excuse = _who_was_not_there(story, stream, group)
+    somebody = _was_somebody_there(story, stream, group)
     for write in stream.writes:
         if write.sequence in handled:
             continue
@@ -284,11 +285,20 @@ def _judge_undone(
             counts[f"{group}: of these told as lost, or handled by one who is gone too"] += 1
         elif write.at > stream.ended_at - NEWS_S:
             counts[f"{group}: of these sent in its last second"] += 1
+        elif not somebody:
+            counts[f"{group}: of these held, as nobody of the group was there"] += 1
         elif excuse is not None:
             counts[f"{group}: of these owned by one that was not there either"] += 1
         else:
             text = f"{write.name} of {stream.process}, killed, was not handled in {group}, and nobody told of it"
             account.violations.append(Violation(Promise.TOLD, stream.ended_at, text))
+
+
+def _was_somebody_there(story: Story, stream: Stream, group: str) -> bool:
+    """Was a member of the group on the bus when the sender died, and long enough for it to know?"""
+    at = stream.ended_at
+    lives = [life for life in story.lives.values() if HOSTS[life.host] == group]
+    return any(life.opened < at - NEWS_S and at < life.ended for life in lives)
 
 
 def _who_was_not_there(story: Story, stream: Stream, group: str) -> Span | None:

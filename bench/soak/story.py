@@ -88,6 +88,8 @@ class Life:
     began: float
     ended: float
     end: str
+    opened: float = float("inf")
+    """When it was on the bus: it saw a table."""
     naps: list[tuple[float, float]] = field(default_factory=list)
     steps: list[tuple[float, float]] = field(default_factory=list)
     """(when, by how much) its wall clock was set."""
@@ -174,6 +176,8 @@ def read_log(story: Story, process: str, host: str, said: Iterable[Said], life: 
             case (("lost" | "doubtful"), [ids]):
                 found = [parse_id(id) for id in ids.split(",")]
                 story.lost.append(Lost(at, process, host, HOSTS[host], found, event == "lost"))
+            case "table", _:
+                life.opened = min(life.opened, at)
             case "nap", [since]:
                 life.naps.append((float(since) + WATCH_S, at))
             case "wall", [by]:

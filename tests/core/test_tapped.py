@@ -201,8 +201,7 @@ def test_a_lost_tail_is_noticed_by_a_probe() -> None:
 def test_a_lost_tail_is_noticed_by_a_heartbeat() -> None:
     tap = Tap()
     tap.hear(0.0, batch(1))
-    tap.stream.on_alive(0.1, alive(last=2, position=10**6, done_to=1), "elsewhere")
-    assert tap.stream.address == "elsewhere"
+    tap.stream.on_alive(0.1, alive(last=2, position=10**6, done_to=1))
     assert tap.asks(0.1 + ASKED_S) is None, "it may have overtaken the frame"
     assert tap.asks(0.1 + 2 * CONTROL_GAP_S) == ((2, 2), ())
 

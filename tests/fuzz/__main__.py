@@ -59,7 +59,11 @@ def guided(name: str, seconds: float, seed: int) -> bytes | None:
             "-verbosity=0",
             "-print_final_stats=1",
         ]
-        done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=seconds + 120)
+        try:
+            done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=seconds + 120)
+        except subprocess.TimeoutExpired:
+            print("    did not end in time: this machine is too busy, or it hangs; try it --only", flush=True)
+            return None
         units = [line.split()[-1] for line in done.stderr.splitlines() if "number_of_executed_units" in line]
         print(
             f"    {units[0] if units else '?'} tried, {len(list((work / 'new').iterdir()))} reached new code",

@@ -43,6 +43,7 @@ def test_a_sealed_word_shows_nothing_and_cannot_be_changed() -> None:
         (SEALED, PLAIN, "this bus has no key"),
         (Speech(Bus(address="239.192.0.0/20"), Keys([OURS])), SEALED, "another address range"),
     ],
+    ids=["another key", "plain", "sealed", "another bus"],
 )
 def test_who_cannot_be_understood_is_a_stranger_and_it_says_why(speaker: Speech, hearer: Speech, fault: str) -> None:
     heard = hearer.hear(speaker.say(CALL))

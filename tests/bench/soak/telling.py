@@ -24,6 +24,8 @@ class Book:
         self.stored = list(range(1, count + 1))
         self.troubles: list[str] = []
         self.said("s0.0", 0.0, "stream", f"{STREAM:016x}")
+        for process in ("a0.0", "a1.0", "b0.0", "b1.0"):
+            self.said(process, 0.0, "table", 2)
         for sequence in range(1, count + 1):
             self.said("s0.0", sequence, "write", sequence, name(sequence), self.key(sequence), "-")
             self.handled("a0.0", sequence, sequence + 0.1)

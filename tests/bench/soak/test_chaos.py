@@ -122,6 +122,14 @@ def test_one_that_leaves_is_started_again_when_it_has_left_and_once_only() -> No
     assert all(span.to < float("inf") for span in chaos.spans)
 
 
+def test_one_that_has_not_left_at_the_end_is_waited_for_with_the_others() -> None:
+    crew = FakeCrew("a0")
+    crew.running["a0"].stays = True
+    chaos = carried_out(crew, Fault(0.0, Kind.LEAVE, "a0", 0.01))
+    assert crew.done == ["terminate a0.0", "terminate a0.0"]
+    assert chaos.spans[0].to < float("inf") and ["did not leave" in trouble for trouble in chaos.troubles] == [True]
+
+
 def test_one_that_just_starts_is_not_asked_to_leave() -> None:
     crew = FakeCrew("a0")
     crew.running["a0"].has_opened = False

@@ -286,6 +286,16 @@ def test_an_owner_that_was_away_too_need_not_tell_but_only_just_then() -> None:
     only(book, "nobody told of it")
 
 
+def test_what_was_held_because_nobody_of_the_group_was_there_need_not_be_told() -> None:
+    book = mourned(6, 7, 9, 10)
+    book.ends["b0.0"] = book.ends["b1.0"] = ("left", 12.0)
+    book.said("b0.1", 15.5, "table", 1)  # the sender cannot know of it yet when it dies
+    account = book.judged()
+    assert account.ok and account.counts["audit: of these held, as nobody of the group was there"] == 1
+    book.said("b0.1", 13.5, "table", 1)
+    only(book, "nobody told of it")
+
+
 def test_what_nobody_can_know_is_told_as_such_and_is_no_false_alarm() -> None:
     book = mourned(6, 7, 9, 10)
     book.said("b1.0", 21.5, "doubtful", f"{id_of(8)},{id_of(5)}")
