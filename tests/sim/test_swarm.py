@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from multiprocessing import get_context
@@ -61,3 +62,9 @@ def test_there_are_five_hundred_of_them_and_they_did_something(runs: dict[range,
     assert len({verdict.seed for verdict in verdicts}) >= 500
     assert sum(verdict.submitted for verdict in verdicts) > 50_000
     assert sum(verdict.repeats for verdict in verdicts) > 100, "takeovers happen"
+
+
+def test_run_side_by_side_the_swarm_has_one_worker(request: pytest.FixtureRequest) -> None:
+    """Else all that is grouped is done as often as there are workers, and nobody notices but by the time it takes."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        assert request.node.nodeid.endswith("@swarm"), "see the ranges of pytest and pytest-xdist in pyproject.toml"
