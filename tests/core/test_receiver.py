@@ -540,6 +540,25 @@ def test_a_leaver_does_not_wait_for_the_work_of_others(pump: Pump) -> None:
     assert sender.undone == 10
 
 
+def test_a_leaver_goes_though_a_sender_died_as_it_began_to_leave(pump: Pump) -> None:
+    """Its clock shows the time since its host was started. Datagrams are read before its timer is looked at: that it
+    has something to ask since ever does not mean that it slept since then, and that nobody was silent."""
+    pump.now = 5_000.0
+    dying, sender = pump.sender(), pump.sender(SENDER + 1)
+    five, six = pump.receivers(5, 6)
+    pump.run(pump.now + LATE)
+    pump.send(sender, *range(20))
+    handle(pump, five)
+    handle(pump, six)
+    pump.send(dying, *range(20))
+    pump.kill(SENDER)
+    five.leave(pump.now)
+    pump.send(sender, 20)
+    pump.send(sender, 21)
+    work_on(pump, pump.now + 10.0, five, six)
+    assert five.left, five.waiting_for
+
+
 def test_one_that_leaves_without_draining_hands_back_what_it_has_not_started(pump: Pump) -> None:
     sender = pump.sender()
     five, six = pump.receivers(5, 6)

@@ -788,7 +788,7 @@ def test_a_silent_stream_is_forgotten_after_a_while(bench: Bench) -> None:
 
 def test_one_that_leaves_stays_until_its_stamp_is_over_its_work_done_and_confirmed(bench: Bench) -> None:
     bench.take_in(bench.frame(1, 2))
-    bench.stream.leave()
+    bench.stream.leave(bench.now)
     members = (Member(6, 1),)
     bench.hear(bench.stamper.switch(3, GROUP, Version(2, 5), members, (5,), (), ()))
     assert not bench.stream.is_left(0.0), "there is work"
@@ -802,7 +802,7 @@ def test_one_that_leaves_stays_until_its_stamp_is_over_its_work_done_and_confirm
 
 
 def test_one_that_is_still_a_member_has_not_left(bench: Bench) -> None:
-    bench.stream.leave()
+    bench.stream.leave(bench.now)
     assert not bench.stream.is_left(0.0)
     bench.beat(held=True)
     assert bench.stream.is_left(0.0), "unless nobody else is there: then the sender holds"
@@ -811,11 +811,11 @@ def test_one_that_is_still_a_member_has_not_left(bench: Bench) -> None:
 def test_one_that_hands_back_waits_until_the_sender_knows_what_was_done(bench: Bench) -> None:
     bench.take_in(bench.frame(*range(1, 7)))
     _, middle, _ = bench.stream.work.take(bench.now, 9)
-    bench.stream.leave()
+    bench.stream.leave(bench.now)
     assert bench.stream.is_confirmed(0.0)
     bench.stream.work.acknowledge(0.0, middle)
     assert not bench.stream.is_confirmed(0.0)
-    bench.stream.leave()
+    bench.stream.leave(bench.now)
     bench.run(0.0)
     bench.answer(LaneAnswer(1, 0, 1, 1, (4, 4), True))
     assert bench.stream.is_confirmed(0.0)
@@ -986,7 +986,7 @@ def test_nothing_is_offered_to_those_who_have_work() -> None:
 
 
 def leaves(bench: Bench) -> None:
-    bench.stream.leave()
+    bench.stream.leave(bench.now)
 
 
 def has_no_lease(bench: Bench) -> None:
