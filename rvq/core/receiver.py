@@ -358,7 +358,8 @@ class ReceiverMachine(End):
         )
         messages = ", ".join(f"{count} {what}" for count, what in counts if count)
         if messages:
-            return f"messages that are ours: {messages}"
+            of_whom = f" ({self._kept_by})" if self._kept_by is not None else ""
+            return f"messages that are ours: {messages}{of_whom}"
         return self._kept_by
 
     @property
@@ -373,7 +374,7 @@ class ReceiverMachine(End):
         reasons = ((stream.id, stream.keeps(now, hands_back=hands_back)) for stream in streams)
         kept = [f"sender {id:016x}: {why}" for id, why in reasons if why is not None]
         if len(kept) > 1:
-            return f"{kept[0]}, and {len(kept) - 1} more senders"
+            return f"{kept[0]}, and {len(kept) - 1} more sender{'s' * (len(kept) > 2)}"
         return kept[0] if kept else None
 
     def say_goodbye(self) -> None:

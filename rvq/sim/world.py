@@ -471,7 +471,8 @@ class World:
             self.run(until=self.now + SETTLE_STEP_S)
 
     def verdict(self, *, converged: bool = True) -> Verdict:
-        """Were the promises kept? Without `converged` (a world stopped midway), what is not done yet is not lost."""
+        """Were the promises kept? Without `converged` (a world stopped midway), what is not done yet is not lost,
+        and who is still there may yet leave."""
         for process in self.processes:
             process.check()
         events, also = self.history.events, list(claimed(self.history.events))
