@@ -4,12 +4,12 @@ A label's two multicast addresses are derived, so that nobody has to be asked fo
 labels that it does not listen to:
 
     digest  = BLAKE2b of the label's UTF-8 bytes, 8 bytes long, no key
-    pair    = digest as a big-endian number, modulo 2 ** (31 - prefix length)
+    pair    = digest as a big-endian number, modulo 2 ** (31 - prefix length), or 127 - prefix length with IPv6
     data    = first address of the range + 2 * pair
     control = data + 1
 
-So the last bit says which of the two it is, and the default range of /16 has 32,768 pairs. Two labels may share a
-pair; frames carry a tag of their label, so that costs a little work and harms nobody.
+So the last bit says which of the two it is, and the default ranges of /16 and /112 have 32,768 pairs. Two labels may
+share a pair; frames carry a tag of their label, so that costs a little work and harms nobody.
 
 The directory, where everyone introduces itself to whoever looks on, is the control address of a name that no label can
 have. A label that shares its pair hears it too, and throws it away.
@@ -21,25 +21,17 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
 from rvq.errors import BadArgument, BusError
 from rvq.names import check_label
 from rvq.peers import Seed, parse_seeds
+from rvq.ranges import DEFAULT_ADDRESS, Range, check_together, default_range, parse_range
 from rvq.timings import Timings
 from rvq.wire.keys import KEY_BYTES
 
 DEFAULT_PORT = 7400
-DEFAULT_ADDRESS = "239.192.0.0/16"
-"""In the organization-local scope of RFC 2365: nobody else's, and routers keep it inside."""
-
-PREFIX_MIN, PREFIX_MAX, PREFIX_PLAIN = 8, 24, 16
-"""Ranges hold 128 pairs at least, so that labels seldom share one; an address without a prefix means its /16."""
-
-_MULTICAST = IPv4Network("224.0.0.0/4")
-_LINK_CONTROL = IPv4Network("224.0.0.0/24")
-_ANY_ADDRESS = f"use one such as {DEFAULT_ADDRESS}"
 
 _DIRECTORY = "\0directory"
 _DOCTORS = "\0doctors"
@@ -52,9 +44,11 @@ _DEFAULTS = Timings()
 class Bus:
     """Everyone with the same interface's network, port and address range is on the same bus.
 
-    interface: a name ("eth0") or one of its IPv4 addresses. Loopback unless told, so nothing leaves the machine.
+    interface: a name ("eth0") or one of its addresses. Loopback unless told, so nothing leaves the machine.
     port: UDP. Different ports are different buses.
     address: the multicast range in which labels have their addresses: a network of /8 to /24, or an address (its /16).
+        One of IPv6 has /96 to /120 (an address: its /112); an interface that is named by its IPv6 address has
+        ff15::f271:0/112 in place of the default.
     ttl: routers that a frame may pass, plus one. 1 stays on the LAN; on loopback it is always 0.
     key: the bus is sealed: a key file (`rvq key new`), which is read again when it changes, or a key of 32 bytes.
     peers: no multicast: everything is sent to each who listens. Hosts of this bus, as "host", "host:port" or
@@ -85,9 +79,13 @@ class Bus:
         if not _is_integer(self.ttl) or not 0 <= self.ttl <= 255:
             raise BusError(f"ttl={self.ttl!r} is not a time to live: give a number from 0 to 255")
         _check_key(self.key)
+        if self.address == DEFAULT_ADDRESS:
+            object.__setattr__(self, "address", default_range(self.interface))
+        check_together(self.interface, self.network)
         if self.peers is not None:
             parse_seeds(self.peers, self.port)
-        _parse_range(self.address)
+            if self.network.version == 6:
+                raise BusError("peers= is for IPv4 only: use an interface and a range of IPv4, or leave peers out")
         _ = self.timings  # its own checks
 
     @classmethod
@@ -133,9 +131,9 @@ class Bus:
         return f"{self.network} {self.port}".encode()
 
     @property
-    def network(self) -> IPv4Network:
+    def network(self) -> Range:
         """The multicast addresses of this bus."""
-        return _parse_range(self.address)
+        return parse_range(self.address)
 
     def data_address(self, label: str) -> str:
         """Where frames with messages of `label` go: an even address, which receivers join."""
@@ -155,10 +153,10 @@ class Bus:
         """Where those who examine the network meet (`rvq doctor`): an odd address, which nobody else joins."""
         return str(self._pair(_DOCTORS) + 1)
 
-    def _first_address(self, label: str) -> IPv4Address:
+    def _first_address(self, label: str) -> IPv4Address | IPv6Address:
         return self._pair(check_label(label))
 
-    def _pair(self, name: str) -> IPv4Address:
+    def _pair(self, name: str) -> IPv4Address | IPv6Address:
         network = self.network
         digest = blake2b(name.encode(), digest_size=8).digest()
         pair = int.from_bytes(digest, "big") % (network.num_addresses // 2)
@@ -192,22 +190,3 @@ def _parse_port(text: str) -> int:
         return int(text)
     except ValueError:
         raise BusError(f"port={text!r} is not a port: give a number from 1 to 65535") from None
-
-
-def _parse_range(address: object) -> IPv4Network:
-    if not isinstance(address, str):
-        raise BusError(f"address={address!r} is {type(address).__name__}, not str: {_ANY_ADDRESS}")
-    host, slash, prefix = address.partition("/")
-    try:
-        network = IPv4Network(f"{host}/{prefix if slash else PREFIX_PLAIN}", strict=False)
-    except ValueError:
-        raise BusError(f"address={address!r} is not an IPv4 network: {_ANY_ADDRESS}") from None
-    if slash and str(network.network_address) != host:
-        raise BusError(f"address={address!r} does not start its range: write {network}")
-    if not PREFIX_MIN <= network.prefixlen <= PREFIX_MAX:
-        raise BusError(f"address={address!r} is not a range of /{PREFIX_MIN} to /{PREFIX_MAX}: {_ANY_ADDRESS}")
-    if not network.subnet_of(_MULTICAST):
-        raise BusError(f"address={address!r} is not inside {_MULTICAST}, the multicast addresses: {_ANY_ADDRESS}")
-    if network.overlaps(_LINK_CONTROL):
-        raise BusError(f"address={address!r} holds {_LINK_CONTROL}, which routing protocols own: {_ANY_ADDRESS}")
-    return network

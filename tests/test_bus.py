@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from hashlib import blake2b
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Address, IPv4Network, ip_address
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ from rvq.names import check_label
 from rvq.timings import Timings
 
 labels = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=60)
-ranges = st.sampled_from(["239.192.0.0/16", "239.0.0.0/8", "239.255.7.0/24", "232.1.16.0/20", "239.5.0.0"])
+ranges = st.sampled_from(
+    ["239.192.0.0/16", "239.0.0.0/8", "239.255.7.0/24", "232.1.16.0/20", "239.5.0.0", "ff15::/96", "ff12::5:100/120"]
+)
 
 
 def test_by_default_nothing_leaves_the_machine() -> None:
@@ -59,7 +62,9 @@ def test_every_timing_is_passed_on() -> None:
         ({"address": "239.0.0.0/7"}, "write 238.0.0.0/7"),
         ({"address": "238.0.0.0/7"}, "/8 to /24"),
         ({"address": "239.192.1.0/16"}, "write 239.192.0.0/16"),
-        ({"address": "ff02::1"}, "not an IPv4 network"),
+        ({"address": "ff15::", "interface": "127.0.0.1"}, "is an IPv4 address and ff15::/112 is a range of IPv6"),
+        ({"address": "239.5.0.0/16", "interface": "fe80::1%eth0"}, "is an IPv6 address .* use a range such as ff15::"),
+        ({"interface": "::1", "peers": []}, "peers= is for IPv4 only"),
         ({"address": "239.192.0.0/"}, "not an IPv4 network"),
         ({"address": "multicast"}, "not an IPv4 network"),
         ({"address": ""}, "not an IPv4 network"),
@@ -156,6 +161,23 @@ def test_a_plain_address_means_its_sixteen_bit_range() -> None:
     assert Bus(address="239.7.0.0").network == Bus(address="239.7.1.2").network == IPv4Network("239.7.0.0/16")
 
 
+@pytest.mark.parametrize("interface", ["::1", "fe80::1%eth0", "fd00::2"])
+def test_who_names_an_interface_by_its_ipv6_address_has_the_range_of_ipv6(interface: str) -> None:
+    bus = Bus(interface=interface)
+    assert (bus.address, str(bus.network)) == ("ff15::f271:0/112", "ff15::f271:0/112")
+    assert (bus.data_address("work"), bus.control_address("work")) == ("ff15::f271:e8aa", "ff15::f271:e8ab")
+    assert bus.directory_address == "ff15::f271:f3d7" and bus.doctors_address == "ff15::f271:61a7"
+    assert bus.name == b"ff15::f271:0/112 7400"
+    assert replace(bus, port=7401).address == replace(Bus(), interface=interface).address == bus.address
+
+
+def test_any_other_range_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Bus(interface="::1", address="ff12::/112").address == "ff12::/112"
+    assert Bus(interface="eth0", address="ff15::f271:0/112").network.version == 6
+    monkeypatch.setenv("RVQ_ADDRESS", "ff18:0:0::7")
+    assert str(Bus.from_env().network) == "ff18::/112"
+
+
 def test_addresses_of_a_label_are_derived_as_documented() -> None:
     pair = int.from_bytes(blake2b(b"work", digest_size=8).digest(), "big") % 2**15
     assert Bus().data_address("work") == str(IPv4Address("239.192.0.0") + 2 * pair)
@@ -168,7 +190,7 @@ def test_addresses_of_a_label_never_change_between_releases() -> None:
 @given(labels, ranges)
 def test_addresses_lie_in_the_range_and_their_last_bit_tells_data_from_control(label: str, address: str) -> None:
     bus = Bus(address=address)
-    data, control = IPv4Address(bus.data_address(label)), IPv4Address(bus.control_address(label))
+    data, control = ip_address(bus.data_address(label)), ip_address(bus.control_address(label))
     assert data in bus.network and control in bus.network
     assert int(data) % 2 == 0 and control == data + 1
 

@@ -31,7 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 """The empty name is `rvq` itself: it gathers public names; only who uses rvq may import it."""
 
-COMMON_GROUND = {"bus", "dead", "errors", "keyfile", "limits", "message", "names", "peers", "timings"}
+COMMON_GROUND = {"bus", "dead", "errors", "keyfile", "limits", "message", "names", "peers", "ranges", "timings"}
 """Single modules that everyone may import. They import only what stands below them."""
 
 COMMON_MAY_IMPORT: dict[str, set[str]] = {
@@ -42,7 +42,8 @@ COMMON_MAY_IMPORT: dict[str, set[str]] = {
     "timings": {"errors"},
     "keyfile": {"errors"},
     "peers": {"errors", "limits"},
-    "bus": {"errors", "limits", "names", "peers", "timings"},
+    "ranges": {"errors"},
+    "bus": {"errors", "limits", "names", "peers", "ranges", "timings"},
     "message": {"errors", "ledger", "limits", "names", "wire"},  # of the ledger only a type, for its users
 }
 

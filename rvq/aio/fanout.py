@@ -34,7 +34,7 @@ def open_endpoint(bus: Bus, label: str, *, data: bool) -> Endpoint:
     """The sockets of an end of this label. BusError says why it cannot."""
     if bus.peers is None:
         return Endpoint.open(bus, label, data=data)
-    check_seeds(bus.seeds, multicast.resolve_interface(bus.interface))
+    check_seeds(bus.seeds, multicast.interface_of(bus))
     return FanoutEndpoint.open(bus)
 
 
@@ -115,7 +115,7 @@ class Internet:
     """Addresses as frames have them: and which of those that others tell of may be asked."""
 
     def __init__(self, bus: Bus) -> None:
-        self._interface = multicast.resolve_interface(bus.interface)
+        self._interface = multicast.interface_of(bus)
         self._ports = frozenset((*OPEN_PORTS, *seed_ports(bus.port)))
 
     def spell(self, address: Address) -> PeerAddress:

@@ -154,4 +154,4 @@ class Recording:
 
 
 def _source_of(address: object) -> tuple[str, int] | None:
-    return address if isinstance(address, tuple) else None
+    return address[:2] if isinstance(address, tuple) else None

@@ -122,12 +122,12 @@ def exit_code_of(error: Exception) -> int:
 
 def reachable_bus(args: argparse.Namespace) -> Bus:
     """The bus that the options name; WrongUse if its interface, a peer or its key does not exist or cannot be used."""
-    from rvq.transport.multicast import resolve_interface
+    from rvq.transport.multicast import interface_of
     from rvq.transport.names import check_seeds
 
     bus = bus_from(args)
     try:
-        check_seeds(bus.seeds, resolve_interface(bus.interface))
+        check_seeds(bus.seeds, interface_of(bus))
         if bus.key is not None:
             from rvq.aio.sealing import keys_of
 

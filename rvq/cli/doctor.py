@@ -67,15 +67,17 @@ def run(args: argparse.Namespace) -> int:
         if args.peer is not None or args.json:
             raise WrongUse("--answer only answers: leave out --peer and --json")
         return run_loop(_answer(args.prog, reachable_bus(args)))
-    named = _address(args.peer) if args.peer else None
-    return run_loop(_report(args, bus_from(args), named))
+    bus = bus_from(args)
+    return run_loop(_report(args, bus, _address(args.peer, bus) if args.peer else None))
 
 
-def _address(name: str) -> str:
+def _address(name: str, bus: Bus) -> str:
+    version = bus.network.version
     try:
-        return socket.gethostbyname(name)
+        found = socket.getaddrinfo(name, None, socket.AF_INET6 if version == 6 else socket.AF_INET, socket.SOCK_DGRAM)
     except (OSError, UnicodeError):
-        raise WrongUse(f"--peer {name!r} is no host: give its IPv4 address, or nothing at all") from None
+        raise WrongUse(f"--peer {name!r} is no host: give its IPv{version} address, or nothing at all") from None
+    return str(found[0][4][0]).partition("%")[0]
 
 
 async def _report(args: argparse.Namespace, bus: Bus, named: str | None) -> int:
@@ -109,7 +111,7 @@ async def examine_all(
 ) -> AsyncIterator[Finding]:
     """All findings, in the order in which a fault in one explains the next. Stops where nothing more can be tried."""
     try:
-        interface = multicast.resolve_interface(bus.interface)
+        interface = multicast.interface_of(bus)
     except BusError as error:
         yield fail("interface", str(error))
         return
@@ -179,7 +181,7 @@ async def _with_peers(
 
 
 async def _answer(prog: str, bus: Bus) -> int:
-    interface = multicast.resolve_interface(bus.interface)
+    interface = multicast.interface_of(bus)
     stopping = asyncio.Event()
 
     def told(peer: Peer) -> None:

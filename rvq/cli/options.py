@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from rvq.bus import DEFAULT_ADDRESS, DEFAULT_PORT, Bus
+from rvq.bus import DEFAULT_PORT, Bus
+from rvq.ranges import DEFAULT_ADDRESS, DEFAULT_ADDRESS_6
 
 
 def add_bus_arguments(parser: argparse.ArgumentParser) -> None:
@@ -13,7 +14,11 @@ def add_bus_arguments(parser: argparse.ArgumentParser) -> None:
     for option, metavar, text in (
         ("--interface", "NAME", "name or address of the interface (RVQ_INTERFACE; default: lo)"),
         ("--port", "N", f"UDP port; another port is another bus (RVQ_PORT; default: {DEFAULT_PORT})"),
-        ("--address", "RANGE", f"multicast range of the labels (RVQ_ADDRESS; default: {DEFAULT_ADDRESS})"),
+        (
+            "--address",
+            "RANGE",
+            f"multicast range of the labels (RVQ_ADDRESS; default: {DEFAULT_ADDRESS}; IPv6 has {DEFAULT_ADDRESS_6})",
+        ),
         ("--key-file", "FILE", "key file of a sealed bus (RVQ_KEY_FILE; see rvq key)"),
         ("--peers", "HOSTS", "no multicast: find the others at HOST[:PORT],… and send to each (RVQ_PEERS)"),
     ):

@@ -248,19 +248,18 @@ class OrphanAlone(MutantReceiver):
     stream_kind = LonelyStream
 
 
-class CredulousStream(Stream):
-    """Takes a word that a companion lately did not hear the sender for one that it does not hear it now."""
+class CredulousMembership(Membership):
+    """Takes a word that a companion lately did not hear a sender for one that it does not hear it now."""
 
-    def consider_orphaned(self, now: float, peers: Mapping[int, Peer]) -> None:
-        super().consider_orphaned(now, {id: self._believed(peer) for id, peer in peers.items()})
-
-    def _believed(self, peer: Peer) -> Peer:
-        heard = {id: heard._replace(silent=heard.orphaned) for id, heard in peer.heard.items()}
-        return replace(peer, heard=heard)
+    def hear(self, now: float, frame: Alive, source: Address) -> bool:
+        believed = tuple(heard._replace(silent=heard.orphaned) for heard in frame.heard)
+        return super().hear(now, replace(frame, heard=believed), source)
 
 
 class OrphanOnAStaleWord(MutantReceiver):
-    stream_kind = CredulousStream
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        _become(self.membership, CredulousMembership)
 
 
 class HastyOrder(KeyOrder):

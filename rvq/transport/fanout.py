@@ -22,7 +22,7 @@ class FanoutEndpoint(Endpoint):
     @classmethod
     def open(cls, bus: Bus, label: str = "", *, data: bool = False) -> FanoutEndpoint:
         """On the first of the bus's ports that is free. BusError says why it cannot."""
-        interface = multicast.resolve_interface(bus.interface)
+        interface = multicast.interface_of(bus)
         sock = multicast.open_fanout(bus, interface)
         try:
             endpoint = cls(

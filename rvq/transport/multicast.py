@@ -1,6 +1,7 @@
 """Interfaces and UDP sockets of a bus. Owns every socket option that rvq sets, and why; reads and sends nothing.
 
-Linux only: interfaces are asked by ioctl, and IP_MULTICAST_ALL is what keeps two interfaces apart.
+What is different with IPv6 is in `rvq.transport.ipv6`. Linux only: interfaces are asked by ioctl, and IP_MULTICAST_ALL
+is what keeps two interfaces apart.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from rvq.bus import Bus
 from rvq.errors import BusError
 from rvq.limits import FRAME_BYTES_LOOPBACK, FRAME_BYTES_MIN, MIB, RECEIVE_BUFFER_BYTES
 from rvq.peers import seed_ports
+from rvq.ranges import DEFAULT_ADDRESS_6, stays_on_host
+from rvq.transport import ipv6
 
 SEND_BUFFER_BYTES = 2 * MIB
 """Asked for at each sending socket: some milliseconds of a 10 Gbit/s link, so that a burst of frames seldom waits."""
@@ -28,6 +31,9 @@ TRAIN_FRAMES_MAX = 60
 
 UDP_OVERHEAD_BYTES = 28
 """IPv4 and UDP headers: what a datagram has less than the MTU."""
+
+Place = tuple[str, int] | ipv6.Place
+"""A host and a port; with IPv6 also what belongs to it."""
 
 # Linux's numbers, which the socket module does not know.
 _IP_MULTICAST_ALL = 49
@@ -50,13 +56,24 @@ _IFF_MULTICAST = 0x1000
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """A network interface as it was when asked. `address` is the one that peers answer to."""
+    """A network interface as it was when asked. `address` is the one that peers answer to; with a %name if it is of a
+    link, as it is written."""
 
     name: str
     index: int
     address: str
     mtu: int
     flags: int
+
+    @property
+    def version(self) -> int:
+        """Of the address: 4 or 6."""
+        return 6 if ":" in self.address else 4
+
+    @property
+    def overhead_bytes(self) -> int:
+        """What a datagram has less than the MTU."""
+        return ipv6.OVERHEAD_BYTES if self.version == 6 else UDP_OVERHEAD_BYTES
 
     @property
     def is_up(self) -> bool:
@@ -77,25 +94,46 @@ class Interface:
         return self.is_loopback or bool(self.flags & _IFF_MULTICAST)
 
 
-def resolve_interface(name_or_address: str) -> Interface:
-    """The interface of that name, or the one that has that IPv4 address. BusError if it is of no use to a bus."""
+def interface_of(bus: Bus) -> Interface:
+    """The bus's own, with an address of the kind that its range is of. BusError if it is of no use to the bus."""
+    interface = resolve_interface(bus.interface, bus.network.version, routed=bus.ttl > 1)
+    if stays_on_host(bus.network) and not interface.is_loopback:
+        raise BusError(
+            f"{bus.network} never leaves a host, so nobody else hears it on {interface.name}: use {DEFAULT_ADDRESS_6}"
+        )
+    return interface
+
+
+def resolve_interface(name_or_address: str, version: int = 4, *, routed: bool = False) -> Interface:
+    """The interface of that name, or the one that has that address of IPv4 or 6. BusError if it is of no use to a bus.
+    routed: answers come through routers."""
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
-            return _resolve(asking, name_or_address)
+            if version == 6:
+                return _resolve(asking, *ipv6.find(name_or_address, routed), version)
+            return _resolve(asking, *_find(asking, name_or_address), version)
     except OSError as error:
         raise BusError(f"interface {name_or_address!r} cannot be asked ({error.strerror}): see `ip address`") from error
 
 
-def _resolve(asking: socket.socket, name_or_address: str) -> Interface:
-    name, address = _find(asking, name_or_address)
+def _resolve(asking: socket.socket, name: str, address: str | None, version: int) -> Interface:
     (flags,) = _ask(asking, _SIOCGIFFLAGS, name, "H")
     if not flags & _IFF_UP:
         raise BusError(f"interface {name} is down: bring it up (ip link set dev {name} up) or choose another")
     if address is None:
-        advice = f"give it one (ip address add 10.0.0.1/24 dev {name}) or choose another"
-        raise BusError(f"interface {name} has no IPv4 address: {advice}")
+        raise BusError(f"interface {name} has no IPv{version} address: {_advise(name, version)}")
     (mtu,) = _ask(asking, _SIOCGIFMTU, name, "i")
     return Interface(name, socket.if_nametoindex(name), address, mtu, flags)
+
+
+def _advise(name: str, version: int) -> str:
+    """What to do about an interface that has no address of this kind."""
+    has_others = any(one.interface == name and one.is_of_use for one in ipv6.read_addresses())
+    if version == 6:
+        turn_on = f"sysctl -w net.ipv6.conf.{name}.disable_ipv6=0"
+        return f"turn IPv6 on there ({turn_on}), give it one, or choose another interface or a range of IPv4"
+    instead = f", or use its IPv6 address (address={DEFAULT_ADDRESS_6})" if has_others else ""
+    return f"give it one (ip address add 10.0.0.1/24 dev {name}) or choose another{instead}"
 
 
 def _find(asking: socket.socket, name_or_address: str) -> tuple[str, str | None]:
@@ -125,7 +163,7 @@ def _address_of(asking: socket.socket, name: str, wanted: str = "0.0.0.0") -> st
 
 def frame_bytes_for(interface: Interface) -> int:
     """The largest data frame that leaves in one piece: IP fragments would make one lost packet cost a whole frame."""
-    return max(FRAME_BYTES_MIN, min(FRAME_BYTES_LOOPBACK, interface.mtu - UDP_OVERHEAD_BYTES))
+    return max(FRAME_BYTES_MIN, min(FRAME_BYTES_LOOPBACK, interface.mtu - interface.overhead_bytes))
 
 
 def train_frames_for(interface: Interface) -> int:
@@ -173,13 +211,13 @@ def open_multicast(bus: Bus, interface: Interface, address: str) -> socket.socke
         # Everyone on this host who listens to the label binds the same address, and each gets a copy.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         # Without this a socket also hears what others on this host have joined, on any interface.
-        sock.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
+        _hear_only(sock, interface)
         # Nothing is meant to be sent from here; if it ever is, it must not follow the default route off this bus.
         _set_outgoing(sock, bus, interface)
         _ask_receive_buffer(sock)
         # The address and not 0.0.0.0: the kernel then drops other labels before they reach our queue.
-        sock.bind((address, bus.port))
-        sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, _mreqn(interface, group=address))
+        sock.bind(place_on(interface, address, bus.port))
+        _join(sock, interface, address)
     return sock
 
 
@@ -189,8 +227,8 @@ def open_unicast(bus: Bus, interface: Interface) -> socket.socket:
         _set_outgoing(sock, bus, interface)
         _ask_receive_buffer(sock)
         _ask_buffer(sock, socket.SO_SNDBUF, _SO_SNDBUFFORCE, SEND_BUFFER_BYTES)
-        sock.bind((interface.address, 0))
-    check_route(bus, interface)
+        sock.bind(place_on(interface, interface.address, 0))
+        check_route(bus, interface)
     return sock
 
 
@@ -215,21 +253,29 @@ def open_door(bus: Bus, interface: Interface) -> socket.socket:
     with _opening(bus, interface) as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         _set_outgoing(sock, bus, interface)
-        sock.bind((interface.address, bus.port))
+        sock.bind(place_on(interface, interface.address, bus.port))
     return sock
 
 
 def keep_whole(sock: socket.socket, whole: bool) -> None:
     """Whether datagrams may be cut on their way (the DF bit): what does not fit is dropped, and not cut."""
-    sock.setsockopt(socket.IPPROTO_IP, _IP_MTU_DISCOVER, _IP_PMTUDISC_PROBE if whole else _IP_PMTUDISC_WANT)
+    if sock.family == socket.AF_INET6:
+        ipv6.keep_whole(sock, whole)
+    else:
+        sock.setsockopt(socket.IPPROTO_IP, _IP_MTU_DISCOVER, _IP_PMTUDISC_PROBE if whole else _IP_PMTUDISC_WANT)
+
+
+def place_on(interface: Interface, address: str, port: int) -> Place:
+    """That address on this interface's network, as sockets take and tell it."""
+    return ipv6.place(address, port, interface.index) if interface.version == 6 else (address, port)
 
 
 def check_route(bus: Bus, interface: Interface) -> None:
     """BusError if the kernel has no way to send to the bus's addresses by this interface."""
     with _opening(bus, interface) as sock:
         _set_outgoing(sock, bus, interface)
-        # Looks the route up and sends nothing. No route is needed, in fact: the interface is given.
-        sock.connect((str(bus.network.network_address), bus.port))
+        # Looks the route up and sends nothing. With IPv4 none is needed, in fact: the interface is given.
+        sock.connect(place_on(interface, str(bus.network.network_address), bus.port))
     sock.close()
 
 
@@ -255,7 +301,7 @@ def buffer_warning(got: int, asked: int, *, sending: bool = False) -> str | None
 @contextmanager
 def _opening(bus: Bus, interface: Interface) -> Iterator[socket.socket]:
     """A new non-blocking socket; closed again, and the fault put in words, if setting it up fails."""
-    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sock = _new(interface.version)
     try:
         sock.setblocking(False)
         yield sock
@@ -265,6 +311,17 @@ def _opening(bus: Bus, interface: Interface) -> Iterator[socket.socket]:
     except BaseException:
         sock.close()
         raise
+
+
+def _new(version: int) -> socket.socket:
+    if version == 4:
+        return socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        sock = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+    except OSError as error:
+        raise BusError(f"no IPv6 on this machine ({error.strerror}): use a range of IPv4") from error
+    sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    return sock
 
 
 def _explain(error: OSError, bus: Bus, interface: Interface) -> str:
@@ -283,13 +340,28 @@ def _explain(error: OSError, bus: Bus, interface: Interface) -> str:
             return (
                 f"address {interface.address} is no longer on {interface.name}: see `ip address show {interface.name}`"
             )
+        case errno.ENETUNREACH if interface.version == 6 and interface.is_loopback:
+            return (
+                f"Linux sends no IPv6 multicast on {interface.name} before it has a route there: as root, "
+                f"{_route_command(bus, interface)}; IPv4 needs none"
+            )
         case errno.ENETUNREACH | errno.EHOSTUNREACH | errno.ENODEV | errno.ENETDOWN:
             return (
                 f"no multicast to {bus.address} by interface {interface.name} ({error.strerror}): see that it is up "
-                f"and has an address, or give it a route (ip route add {bus.network} dev {interface.name})"
+                f"and has an address, or give it a route ({_route_command(bus, interface)})"
             )
+        case errno.EPERM if interface.version == 6:
+            return f"a bus with IPv6 on {interface.name} needs Linux 5.7, or root: use a range of IPv4"
         case _:
             return f"no socket on {interface.name}, port {bus.port} ({error.strerror}): run `rvq doctor`"
+
+
+def _route_command(bus: Bus, interface: Interface) -> str:
+    if interface.version == 4:
+        return f"ip route add {bus.network} dev {interface.name}"
+    # The kernel gives every interface one for ff00::/8, but for loopback, where only this kind is of any use.
+    kind = "local" if interface.is_loopback else "multicast"
+    return f"ip -6 route add {kind} {bus.network} dev {interface.name} table local"
 
 
 def _still_there(interface: Interface) -> bool:
@@ -298,11 +370,29 @@ def _still_there(interface: Interface) -> bool:
 
 
 def _set_outgoing(sock: socket.socket, bus: Bus, interface: Interface) -> None:
-    sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, _mreqn(interface, local=interface.address))
     # 0 keeps the kernel itself from ever putting a loopback bus on a cable.
-    sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 0 if interface.is_loopback else bus.ttl)
+    ttl = 0 if interface.is_loopback else bus.ttl
+    if interface.version == 6:
+        ipv6.set_outgoing(sock, interface.index, ttl)
+        return
+    sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, _mreqn(interface, local=interface.address))
+    sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, ttl)
     # Receivers on the sender's own host are receivers like any other.
     sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
+
+
+def _hear_only(sock: socket.socket, interface: Interface) -> None:
+    if interface.version == 6:
+        ipv6.hear_only(sock, interface.index)
+    else:
+        sock.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
+
+
+def _join(sock: socket.socket, interface: Interface, address: str) -> None:
+    if interface.version == 6:
+        ipv6.join(sock, interface.index, address)
+    else:
+        sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, _mreqn(interface, group=address))
 
 
 def _mreqn(interface: Interface, *, group: str = "0.0.0.0", local: str = "0.0.0.0") -> bytes:

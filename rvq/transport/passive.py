@@ -35,7 +35,7 @@ class PassiveEndpoint:
         self.refused: dict[str, str] = {}
         """Addresses that could not be listened to, and why: too many, say."""
         self._bus = bus
-        self._interface = multicast.resolve_interface(bus.interface)
+        self._interface = multicast.interface_of(bus)
         self._sockets: dict[str, socket.socket] = {}
         self._unicast = multicast.open_unicast(bus, self._interface) if bus.key is not None else None
         """To challenge by, and to be answered."""

@@ -18,7 +18,7 @@ from rvq.core.machine import Cut, Route, Target
 from rvq.limits import MIB, RECEIVE_BUFFER_BYTES
 from rvq.transport import multicast
 
-Address = tuple[str, int]
+Address = multicast.Place
 OnDatagram = Callable[..., None]
 """Called with a datagram and its source; with the size of its frames too if it is several that were joined."""
 Receive = Callable[[int], tuple[Any, ...]]
@@ -117,7 +117,7 @@ class Endpoint:
     def open(cls, bus: Bus, label: str, *, data: bool) -> Endpoint:
         """Joins the label's control address, and with `data` its data address. BusError says why it cannot."""
         data_address, control_address = bus.data_address(label), bus.control_address(label)
-        interface = multicast.resolve_interface(bus.interface)
+        interface = multicast.interface_of(bus)
         sockets: list[socket.socket] = []
         try:
             sockets.append(multicast.open_unicast(bus, interface))

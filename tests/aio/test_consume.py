@@ -97,7 +97,7 @@ async def test_only_so_many_are_taken_and_what_was_not_started_is_handled_elsewh
         await sender.send_many(range(20))
         await until(lambda: first.at_once == 3)
         async with Consuming(bus, second.handle):
-            await until(lambda: len(sender.tables["default"].members) == 2)
+            await until(lambda: sender.tables and len(sender.tables["default"].members) == 2)
             await stays(lambda: first.at_once == 3 and len(first.started) == 3, 0.2)
             assert not second.started, "what was sent before belongs to the first"
             await leaver.cancel()
@@ -948,7 +948,7 @@ async def test_receivers_of_both_kinds_share_a_group(bus: rvq.Bus) -> None:
         Consuming(bus, hands.handle),
     ):
         await members([receiver], 2)
-        await until(lambda: len(sender.tables["default"].members) == 2)
+        await until(lambda: sender.tables and len(sender.tables["default"].members) == 2)
 
         async def loop() -> None:
             async for message in receiver:

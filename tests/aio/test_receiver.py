@@ -60,7 +60,7 @@ async def test_one_that_joins_gets_its_share_of_what_is_sent_from_then_on(bus: r
         await sender.send_many(range(100))
         await soon(sender.flush())
         async with Worker(bus) as second:
-            await until(lambda: len(sender.tables["default"].members) == 2)
+            await until(lambda: sender.tables and len(sender.tables["default"].members) == 2)
             await sender.send_many(range(100, 200))
             await soon(sender.flush())
         assert sorted(first.bodies + second.bodies) == list(range(200))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rvq.core.machine import Datagram, Route, Wall
+from rvq.core.stats import Stats
 from rvq.sim.clock import Clock, LocalClock
 from rvq.sim.history import Broken, Done, Ended, Failed, Finished, History, Started, Submitted
 from rvq.sim.network import Link, Network
@@ -41,6 +42,8 @@ class FakeMachine:
     calls: list[tuple[Any, ...]] = field(default_factory=list)
     error: Exception | None = None
     invariant: bool = True
+    events: list[str] = field(default_factory=list)
+    stats: Stats = field(default_factory=Stats)
 
     def receive(self, now: float, datagram: bytes, source: Any, size: int = 0) -> None:
         self.calls.append(("receive", now, datagram, source))
@@ -65,7 +68,6 @@ class FakeMachine:
 @dataclass
 class FakeReceiver(FakeMachine):
     line: list[Letter] = field(default_factory=list)
-    events: list[str] = field(default_factory=list)
     left: bool = False
     leaving: bool = False
     wall: Wall = field(default_factory=lambda: Wall(0.0))

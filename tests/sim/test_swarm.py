@@ -16,6 +16,8 @@ CHUNKS = [range(first, first + CHUNK) for first in range(0, 520, CHUNK)]
 SEALED_CHUNKS = CHUNKS[:4]
 """They take twice as long: every frame is sealed, and an attacker says as much as all others together."""
 WORKERS = 2
+pytestmark = pytest.mark.xdist_group("swarm")
+"""Run side by side with others, all in one worker: each that had one of them would run them all."""
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ HERE = Interface("lo", 1, "127.0.0.1", 65_536, flags=0x49)
 @contextmanager
 def sockets(bus: Bus, *addresses: str) -> Iterator[list[socket.socket]]:
     """A unicast socket, and one that hears each of the addresses."""
-    interface = multicast.resolve_interface(bus.interface)
+    interface = multicast.interface_of(bus)
     with ExitStack() as stack:
         opened = [stack.enter_context(multicast.open_unicast(bus, interface))]
         for address in addresses:

@@ -89,7 +89,7 @@ async def listen(bus: Bus, interface: Interface, keys: Keys | None, seconds: flo
 
 def _drain(sock: socket.socket, heard: Bystanders, bus: Bus, keys: Keys | None) -> None:
     try:
-        datagram, (address, _) = sock.recvfrom(_DATAGRAM_BYTES_MAX)
+        datagram, source = sock.recvfrom(_DATAGRAM_BYTES_MAX)
     except OSError:
         return
-    heard.hear(datagram, address, bus, keys)
+    heard.hear(datagram, source[0], bus, keys)

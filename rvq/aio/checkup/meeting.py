@@ -15,6 +15,7 @@ from rvq.aio.checkup.probing import Probing
 from rvq.aio.checkup.words import WORD_BYTES_MIN, Kind, Speech, Word
 from rvq.aio.home import here
 from rvq.bus import Bus
+from rvq.transport import multicast
 from rvq.transport.multicast import Interface
 from rvq.wire.keys import Keys
 
@@ -67,7 +68,9 @@ def open_meeting(
     post = Post(bus, interface, speech)
     try:
         me = Me(randbits(63) + 1, home.host, home.pid, interface.mtu, speech.key_name, asks)
-        meeting = Meeting(me, post, (named, bus.port) if named is not None else None, private, wall)
+        meeting = Meeting(
+            me, post, multicast.place_on(interface, named, bus.port) if named is not None else None, private, wall
+        )
         meeting.start()
         yield meeting
     finally:

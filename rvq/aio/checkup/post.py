@@ -15,7 +15,7 @@ from rvq.errors import BusError
 from rvq.transport import multicast
 from rvq.transport.multicast import Interface
 
-Place = tuple[str, int]
+Place = multicast.Place
 
 DATAGRAM_BYTES_MAX = 65_536
 PER_TURN_MAX = 64
@@ -81,8 +81,8 @@ class Post:
     @property
     def place(self) -> Place:
         """Where unicast to us goes."""
-        host, port = self.speaking.getsockname()
-        return host, port
+        place: Place = self.speaking.getsockname()
+        return place
 
     def close(self) -> None:
         self._closing.close()

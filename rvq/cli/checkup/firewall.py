@@ -12,12 +12,13 @@ import shutil
 import subprocess
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from ipaddress import IPv4Network
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
 from rvq.bus import Bus
 from rvq.cli.checkup.finding import Finding, ok, warn
+from rvq.ranges import Range
 from rvq.transport.multicast import Interface
 
 _PATH = "/usr/local/sbin:/usr/sbin:/sbin"
@@ -38,8 +39,13 @@ class Traffic:
     name: str
     hooks: tuple[str, ...]
     interface: str
-    to: IPv4Network
+    to: Range
     ports: tuple[int, int]
+
+    @property
+    def protocol(self) -> str:
+        """As nftables calls it."""
+        return "ip6" if self.to.version == 6 else "ip"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +86,7 @@ def _change(drop: Drop, traffic: Traffic) -> str:
     low, high = traffic.ports
     ports = f"{low}" if low == high else f"{low}-{high}"
     side = "iifname" if traffic.hooks is IN else "oifname"
-    rule = f"{side} {traffic.interface} ip daddr {traffic.to} udp dport {ports} accept"
+    rule = f"{side} {traffic.interface} {traffic.protocol} daddr {traffic.to} udp dport {ports} accept"
     return f"before it: nft insert rule {drop.family} {drop.table} {drop.chain} {rule}"
 
 
@@ -95,7 +101,7 @@ def local_ports(path: Path = PORTS) -> tuple[int, int]:
 
 def traffics(bus: Bus, interface: Interface) -> list[Traffic]:
     """What has to come in and go out."""
-    range_, own = bus.network, IPv4Network(interface.address)
+    range_, own = bus.network, ip_network(interface.address.partition("%")[0])
     bus_port = (bus.port, bus.port)
     incoming = "lo" if interface.is_loopback else interface.name
     return [
@@ -136,7 +142,7 @@ def find_drop(ruleset: Iterable[dict[str, Any]], traffic: Traffic) -> Drop | Non
 
 
 def _is_passed(chain: dict[str, Any], traffic: Traffic) -> bool:
-    if chain.get("hook") not in traffic.hooks or chain["family"] not in ("ip", "inet", "netdev"):
+    if chain.get("hook") not in traffic.hooks or chain["family"] not in (traffic.protocol, "inet", "netdev"):
         return False
     return chain.get("dev", traffic.interface) in (traffic.interface, [traffic.interface])
 
@@ -216,15 +222,17 @@ def _about(left: dict[str, Any], right: Any, traffic: Traffic) -> bool | None:
             return traffic.hooks is IN and _is_named(right, traffic.interface)
         case {"meta": {"key": "oifname" | "oif"}}:
             return traffic.hooks is OUT and _is_named(right, traffic.interface)
-        case {"meta": {"key": "l4proto"}} | {"payload": {"protocol": "ip", "field": "protocol"}}:
+        case {"payload": {"protocol": "ip" | "ip6" as protocol}} if protocol != traffic.protocol:
+            return False
+        case {"meta": {"key": "l4proto"}} | {"payload": {"field": "protocol" | "nexthdr"}}:
             return right in ("udp", 17)
         case {"meta": {"key": "nfproto" | "protocol"}}:
-            return right in ("ipv4", "ip")
-        case {"payload": {"protocol": "ip", "field": "daddr"}}:
+            return right in (("ipv6", "ip6") if traffic.to.version == 6 else ("ipv4", "ip"))
+        case {"payload": {"protocol": "ip" | "ip6", "field": "daddr"}}:
             return _is_within(traffic.to, right)
         case {"payload": {"protocol": "udp" | "th", "field": "dport"}}:
             return _are_ports(traffic.ports, right)
-        case {"payload": {"protocol": "tcp" | "ip6" | "icmp" | "icmpv6" | "igmp" | "sctp" | "dccp" | "arp"}}:
+        case {"payload": {"protocol": "tcp" | "icmp" | "icmpv6" | "igmp" | "sctp" | "dccp" | "arp"}}:
             return False
         case {"ct": {"key": "state"}}:
             # The answer to a multicast comes from one to whom nothing was sent: to the kernel it is new.
@@ -242,19 +250,21 @@ def _is_named(pattern: object, name: str) -> bool:
     return name.startswith(text[:-1]) if text.endswith("*") else text == name
 
 
-def _is_within(network: IPv4Network, right: Any) -> bool | None:
+def _is_within(network: Range, right: Any) -> bool | None:
     """None if it is so for a part of them."""
     try:
         match right:
             case {"prefix": {"addr": str(address), "len": int(length)}}:
-                other = IPv4Network(f"{address}/{length}", strict=False)
+                other = ip_network(f"{address}/{length}", strict=False)
             case str():
-                other = IPv4Network(right)
+                other = ip_network(right)
             case _:
                 return None
     except ValueError:
         return None
-    if network.subnet_of(other):
+    if network.version != other.version:
+        return False
+    if network.subnet_of(other):  # type: ignore[arg-type]
         return True
     return None if network.overlaps(other) else False
 

@@ -36,14 +36,20 @@ def route_finding(bus: Bus, interface: Interface, proc: Path = PROC) -> Finding:
         multicast.check_route(bus, interface)
     except BusError as error:
         return fail("route", str(error))
+    if interface.version == 6:
+        return ok("route", f"{leaves_by(bus, interface)} (IPv6 has no reverse-path filter of its own to look at)")
     strict = [name for name in ("all", interface.name) if _setting(proc, name, "rp_filter") == STRICT]
-    leaves = f"{bus.network} leaves by {interface.name}, port {bus.port}"
+    leaves = leaves_by(bus, interface)
     others = [] if interface.is_loopback else others_in_network(interface, proc)
     if strict and others:
         change = " ".join(f"net.ipv4.conf.{name}.rp_filter=2" for name in ("all", interface.name))
         text = f"{leaves}, but {others[0]} is in the same network, and what comes in by the wrong one is dropped"
         return warn("route", text, f"sysctl -w {change}", rp_filter=STRICT)
     return ok("route", leaves)
+
+
+def leaves_by(bus: Bus, interface: Interface) -> str:
+    return f"{bus.network} leaves by {interface.name}, port {bus.port}"
 
 
 def _setting(proc: Path, interface: str, name: str) -> int | None:

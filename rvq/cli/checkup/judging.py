@@ -11,7 +11,7 @@ from rvq.aio.checkup.probing import Run
 from rvq.bus import Bus
 from rvq.cli.checkup.finding import Finding, fail, ok, warn
 from rvq.cli.checkup.firewall import local_ports
-from rvq.transport.multicast import UDP_OVERHEAD_BYTES, Interface, frame_bytes_for
+from rvq.transport.multicast import Interface, frame_bytes_for
 
 LOSS_BROKEN = 0.2
 """Then one in three thousand silences of an expiry is no death, and rates have fallen to a fraction: mend it first."""
@@ -54,14 +54,15 @@ def way_finding(way: Way, run: Run, bus: Bus, interface: Interface, *, own: bool
 def _advice(way: Way, bus: Bus, interface: Interface, *, there: bool, own: bool) -> str:
     """Where it was lost, and what lets it pass."""
     low, high = local_ports()
+    protocol, snooped = ("ip6", "MLD") if interface.version == 6 else ("ip", "IGMP")
     passes = {
-        Way.MULTICAST: f"ip daddr {bus.network} udp dport {bus.port} accept",
+        Way.MULTICAST: f"{protocol} daddr {bus.network} udp dport {bus.port} accept",
         Way.UNICAST: f"udp dport {low}-{high} accept",
     }[way]
     rule = f"nft add rule inet filter input {passes}"
     place = "this host's" if own or not there else "the peer's"
     firewall = f"let {place} firewall pass it in, in the chain that drops ({rule}), and see output too"
-    switch = "; or a switch between drops it: IGMP snooping wants a querier"
+    switch = f"; or a switch between drops it: {snooped} snooping wants a querier"
     return firewall + (switch if way is Way.MULTICAST and not own else "")
 
 
@@ -70,7 +71,7 @@ def mtu_finding(examined: Examined, interface: Interface) -> Finding:
     frame = frame_bytes_for(interface)
     facts = {"mtu": here, "peer_mtu": there, "frame_bytes": frame, "fits": examined.fits}
     text = f"{here}, so a frame has up to {frame:,} bytes"
-    if frame + UDP_OVERHEAD_BYTES > here:
+    if frame + interface.overhead_bytes > here:
         change = f"raise it: ip link set dev {interface.name} mtu 1500"
         return warn("mtu", f"{text}, and goes in IP fragments", change, **facts)
     if frame_bytes_for(replace(interface, mtu=there)) != frame:
@@ -83,7 +84,7 @@ def mtu_finding(examined: Examined, interface: Interface) -> Finding:
     if not examined.fits:
         return warn("mtu", f"{text}; none of any size came back uncut", "mend what is said above first", **facts)
     if examined.fits < examined.wanted:
-        least = examined.fits + UDP_OVERHEAD_BYTES
+        least = examined.fits + interface.overhead_bytes
         change = (
             f"raise the MTU of what is between, or lower it on all hosts: ip link set dev {interface.name} mtu {least}"
         )

@@ -1,4 +1,4 @@
-"""IGMP as far as this host can see it: bridges that snoop without a querier, and what the kernel has joined.
+"""IGMP, or MLD with IPv6, as far as this host can see it: bridges that snoop without a querier, and what is spoken.
 
 Owns reading /sys and /proc for it. A switch elsewhere cannot be looked into: there, only a hint can be given.
 """
@@ -22,10 +22,19 @@ def snooping_findings(interface: Interface, sys: Path = SYS, proc: Path = PROC) 
     bridges = list(bridges_of(interface.name, sys))
     for bridge in bridges:
         yield _bridge_finding(bridge, sys)
+    if interface.version == 6:
+        yield _mld_finding(interface.name, not bridges)
+        return
     version = igmp_version(interface.name, proc)
     if version is not None:
         hint = "" if bridges else "; if a switch snoops it needs a querier, or all stops after some four minutes"
         yield ok("igmp", f"{interface.name} speaks IGMP {version}{hint}", version=version)
+
+
+def _mld_finding(interface: str, hint: bool) -> Finding:
+    """The kernel shows neither which version is spoken nor whether anybody asks."""
+    switch = "; if a switch snoops it needs an MLD querier, or all stops after some four minutes" if hint else ""
+    return ok("mld", f"{interface} joins by MLD (not IGMP), whose version and querier cannot be seen from here{switch}")
 
 
 def _bridge_finding(bridge: str, sys: Path) -> Finding:

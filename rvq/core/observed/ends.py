@@ -27,6 +27,16 @@ def printable(text: str) -> str:
     return "".join(character if character.isprintable() else "?" for character in text)
 
 
+def spell(address: Address) -> str:
+    """An address for people. One of IPv6 is a tuple of four, of which the last is the index of the interface."""
+    match address:
+        case (str(host), port):
+            return f"{host}:{port}"
+        case (str(host), port, _, index):
+            return f"[{host}{f'%{index}' if index else ''}]:{port}"
+    return str(address)
+
+
 class Seen:
     """What senders and receivers have in common."""
 
@@ -92,12 +102,11 @@ class Seen:
 
     def picture(self, now: float) -> dict[str, Any]:
         about, address = self.about, self.address
-        where = f"{address[0]}:{address[1]}" if isinstance(address, tuple) and len(address) == 2 else address
         return {
             "id": hex_id(self.id),
             "host": printable(about.host) if about else None,
             "pid": about.pid if about else None,
-            "address": None if where is None else str(where),
+            "address": None if address is None else spell(address),
             "started_at": round(about.started_at, 3) if about else None,
             "rate": round(self.rate(now), 1),
             "heard_age": round(max(0.0, now - self.heard_at), 3),

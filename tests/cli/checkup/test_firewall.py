@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Callable
-from ipaddress import IPv4Network
+from ipaddress import IPv4Network, IPv6Network
 from typing import Any
 
 import pytest
@@ -60,6 +60,44 @@ DPORT = {"payload": {"protocol": "udp", "field": "dport"}}
 )
 def test_a_match_is_true_false_or_unknown(left: dict[str, Any], right: Any, op: str, expected: bool | None) -> None:
     assert meet(matches(left, right, op), INTO) is expected
+
+
+SIX = Traffic("multicast that comes in", IN, "eth0", IPv6Network("ff15::f271:0/112"), (7400, 7400))
+DADDR_6 = {"payload": {"protocol": "ip6", "field": "daddr"}}
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        (DADDR_6, prefix("ff00::", 8), True),
+        (DADDR_6, prefix("fe80::", 10), False),
+        (DADDR_6, "ff15::f271:7", None),
+        (DADDR, prefix("224.0.0.0", 4), False),
+        ({"payload": {"protocol": "ip", "field": "protocol"}}, "udp", False),
+        ({"payload": {"protocol": "ip6", "field": "nexthdr"}}, "udp", True),
+        ({"meta": {"key": "nfproto"}}, "ipv6", True),
+        ({"meta": {"key": "nfproto"}}, "ipv4", False),
+    ],
+)
+def test_rules_of_one_protocol_are_not_about_the_other(left: dict[str, Any], right: Any, expected: bool | None) -> None:
+    assert meet(matches(left, right), SIX) is expected
+    if left is DADDR_6:
+        assert meet(matches(left, right), INTO) is False
+
+
+def test_tables_of_ipv6_are_followed_for_ipv6_alone() -> None:
+    place = {"family": "ip6", "table": "filter"}
+    base = {**place, "name": "input", "handle": 1, "type": "filter", "hook": "input", "prio": 0, "policy": "drop"}
+    assert find_drop([{"chain": base}], INTO) is None
+    drop = find_drop([{"chain": base}], SIX)
+    assert drop is not None and drop.where == "table ip6 filter, chain input, its policy"
+    assert "ip6 daddr ff15::f271:0/112 udp dport 7400" in firewall._change(drop, SIX)
+
+
+def test_what_comes_in_with_ipv6_is_for_its_range_and_for_its_address() -> None:
+    own = Interface("eth0", 2, "fe80::1%eth0", 1500, 0x1043)
+    found = firewall.traffics(Bus(interface="fe80::1%eth0"), own)
+    assert [str(traffic.to) for traffic in found] == ["ff15::f271:0/112", "fe80::1/128", "ff15::f271:0/112"]
 
 
 def test_ports_of_which_a_rule_names_some_are_unknown() -> None:

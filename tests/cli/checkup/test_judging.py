@@ -52,6 +52,16 @@ def test_a_way_that_is_broken_says_in_which_direction(way: Way, heard: int | Non
     assert rule in finding.change
 
 
+def test_with_ipv6_headers_are_longer_and_the_rules_are_of_ipv6() -> None:
+    own = replace(ETH, address="fd00::1")
+    broken = judging.way_finding(Way.MULTICAST, replace(FEW, echoed=0), Bus(interface="fd00::1"), own)
+    assert "ip6 daddr ff15::f271:0/112 udp dport 7400" in broken.change and "MLD snooping" in broken.change
+    found = judging.mtu_finding(replace(WELL, fits=1452, wanted=1452), own)
+    assert found.verdict is Verdict.OK and "1,452 bytes" in found.text
+    narrow = judging.mtu_finding(replace(WELL, fits=1232, wanted=1452), own)
+    assert narrow.verdict is Verdict.FAIL and narrow.change.endswith("mtu 1280")
+
+
 def test_of_a_way_that_loses_some_only_the_loss_complains() -> None:
     assert judging.way_finding(Way.MULTICAST, replace(FEW, heard=7, echoed=4), BUS, ETH).verdict is Verdict.OK
 

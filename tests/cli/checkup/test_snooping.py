@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,16 @@ def test_the_version_that_the_kernel_speaks_is_said(sys: Path) -> None:
     assert [igmp_version(name, sys / "igmp") for name in ("lo", "eth0", "eth1")] == ["V3", "V2", None]
     (finding,) = snooping_findings(interface("lo", 0x1043), sys, sys / "igmp")
     assert finding.verdict is Verdict.OK and "querier" in finding.text
+
+
+def test_with_ipv6_it_says_that_mld_cannot_be_seen(sys: Path) -> None:
+    configure(sys, 1, 0)
+    own = Interface("eth0", 2, "fe80::1%eth0", 1500, 0x1043)
+    bridge, mld = snooping_findings(own, sys, sys / "igmp")
+    assert (bridge.subject, bridge.verdict) == ("snooping", Verdict.WARN), "it snoops MLD too"
+    assert mld.subject == "mld" and "cannot be seen" in mld.text and "querier, or all stops" not in mld.text
+    (alone,) = snooping_findings(replace(own, name="eth9"), sys, sys / "igmp")
+    assert "needs an MLD querier" in alone.text
 
 
 def test_loopback_has_nothing_to_snoop(sys: Path) -> None:

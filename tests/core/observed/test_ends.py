@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from rvq import limits
-from rvq.core.observed.ends import RATE_S_MIN, SHARE_S, SeenReceiver, SeenSender
+from rvq.core.machine import Address
+from rvq.core.observed.ends import RATE_S_MIN, SHARE_S, SeenReceiver, SeenSender, spell
 from rvq.core.stats import COUNTERS
 from rvq.wire.frames import Version
 from tests.core.observed.frames import GROUP, LABEL, SENDER, a_beat, an_about, an_alive
@@ -87,6 +88,19 @@ def test_the_picture_of_a_receiver_says_who_and_where(receiver: SeenReceiver) ->
     picture = receiver.picture(1.5)
     assert (picture["host"], picture["pid"], picture["address"]) == ("host-a", 4711, "10.0.0.1:4000")
     assert (picture["acked"], picture["lag"], picture["backlog"], picture["heard_age"]) == (3, 0.25, 2, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("address", "spelled"),
+    [
+        (("10.0.0.1", 4000), "10.0.0.1:4000"),
+        (("::1", 4000, 0, 0), "[::1]:4000"),
+        (("fe80::7", 4000, 0, 3), "[fe80::7%3]:4000"),
+        ("there", "there"),
+    ],
+)
+def test_an_address_is_spelled_for_people(address: Address, spelled: str) -> None:
+    assert spell(address) == spelled
 
 
 def test_the_state_of_a_sender_is_what_it_waits_for() -> None:
