@@ -128,6 +128,8 @@ class ReceiverMachine(End):
         self._told = 0
         """How many frames recorders were sent."""
         self._handing_back = False
+        self._kept_by: str | None = None
+        """What it waits for before it leaves, as of when it was woken last."""
         self._rests = True
         """May nothing be started, because the group is paused or it is not known yet whether it is?"""
         self._asks_until = now + timings.first_table
@@ -328,16 +330,14 @@ class ReceiverMachine(End):
             self.leaving = True
             self.membership.leave(now)
             for stream in self.streams.values():
-                stream.leave()
+                stream.leave(now)
+            self._kept_by = self._find_what_keeps(now)
             self._beat_at = now
         self._at_latest(now)
 
     def _leave_if_done(self, now: float) -> None:
-        if self._handing_back or (self.paused and not any(stream.in_hand for stream in self.streams.values())):
-            done = all(stream.is_confirmed(now) for stream in self.streams.values())
-        else:
-            done = self._is_drained(now)
-        if done:
+        self._kept_by = self._find_what_keeps(now)
+        if self._kept_by is None:
             self.say_goodbye()
 
     @property
@@ -358,18 +358,24 @@ class ReceiverMachine(End):
         )
         messages = ", ".join(f"{count} {what}" for count, what in counts if count)
         if messages:
-            return f"messages that are ours: {messages}"
-        if self.inheriting:
-            return "messages that another receiver held: they are ours when it surely is dead"
-        return "word from the senders that they know what was done here"
+            of_whom = f" ({self._kept_by})" if self._kept_by is not None else ""
+            return f"messages that are ours: {messages}{of_whom}"
+        return self._kept_by
 
     @property
     def paused(self) -> bool:
         """Does the group start nothing, because somebody said so?"""
         return self.orders.pause.paused
 
-    def _is_drained(self, now: float) -> bool:
-        return all(stream.is_left(now) for stream in self.streams.values())
+    def _find_what_keeps(self, now: float) -> str | None:
+        """What one who leaves waits for, and of which sender. Where it is several, the first one's is told."""
+        streams = self.streams.values()
+        hands_back = self._handing_back or (self.paused and not any(stream.in_hand for stream in streams))
+        reasons = ((stream.id, stream.keeps(now, hands_back=hands_back)) for stream in streams)
+        kept = [f"sender {id:016x}: {why}" for id, why in reasons if why is not None]
+        if len(kept) > 1:
+            return f"{kept[0]}, and {len(kept) - 1} more sender{'s' * (len(kept) > 2)}"
+        return kept[0] if kept else None
 
     def say_goodbye(self) -> None:
         """Leave now. Whoever inherits need not wait."""
@@ -571,7 +577,7 @@ class ReceiverMachine(End):
             now=now,
         )
         if self.leaving:
-            stream.leave()
+            stream.leave(now)
         if self.recorders:
             self._tell_recorders(True)
         self._share_window()

@@ -393,7 +393,7 @@ class Stream:
             self._search(now, 0.0)
         if not self._lanes_to_ask(now):
             self._lanes_question.answered()
-            self._ask_lanes_when_due()
+            self._ask_lanes_when_due(now)
 
     def _stop_asking_for_done(self, lane: Lane) -> None:
         """The sender need not have any more what is done. What another lane lacks of it is searched for again."""
@@ -438,7 +438,7 @@ class Stream:
                         self._tell(f"lost lane {lane.stamp}/{lane.slot} of {self.id:016x}")
         self._search(now, CONTROL_GAP_S)
         self._process_unknown(now)
-        self._ask_lanes_when_due()
+        self._ask_lanes_when_due(now)
 
     def _keep(self, now: float, segment: Segment, slot: int, owned: Part, lane: Lane | None) -> None:
         if lane is None:
@@ -502,13 +502,21 @@ class Stream:
     @property
     def inheriting(self) -> bool:
         """Is a lane mine that its former owner may still be at?"""
-        return any(lane.mine and not lane.granted for lane in self.lanes.values())
+        return bool(self._ungranted())
+
+    def _ungranted(self) -> list[Lane]:
+        """Lanes that I inherit, and may not start yet."""
+        return [lane for lane in self.lanes.values() if lane.mine and not lane.granted and not self._is_over(lane)]
+
+    def _is_over(self, lane: Lane) -> bool:
+        """Is all of it done in the group, by whomever? The sender has let go of it then, and answers no question about
+        it, though its stamp may be open for long: for another group that is behind."""
+        return lane.end is not None and lane.end <= self.work.done_to
 
     # --- asking ---------------------------------------------------------------------------------------------------
 
     def _lanes_to_ask(self, now: float) -> list[LaneKey]:
-        inherited = [key for key, lane in self.lanes.items() if lane.mine and not lane.granted]
-        due = [key for key in inherited if self.lanes[key].may_ask_at <= now]
+        due = [lane.key for lane in self._ungranted() if lane.may_ask_at <= now]
         return due + [key for key in self._to_confirm() if key not in due]
 
     def _to_confirm(self) -> list[LaneKey]:
@@ -527,23 +535,23 @@ class Stream:
         runs = done.flat(len(done))
         return all(confirmed.covers_run(first, last) for first, last in zip(runs[::2], runs[1::2], strict=True))
 
-    def _ask_lanes_when_due(self) -> None:
-        waiting = [lane.may_ask_at for lane in self.lanes.values() if lane.mine and not lane.granted]
+    def _ask_lanes_when_due(self, now: float) -> None:
+        waiting = [lane.may_ask_at for lane in self._ungranted()]
         if self._to_confirm():
-            waiting.append(0.0)
+            waiting.append(now)
         if waiting:
-            self._lanes_question.want(min(waiting))
+            self._lanes_question.want(max(now, min(waiting)))
 
-    def leave(self) -> None:
+    def leave(self, now: float) -> None:
         """The receiver leaves: from now on its progress is to be confirmed."""
         self.leaving = True
-        self._ask_lanes_when_due()
+        self._ask_lanes_when_due(now)
 
     def _ask_lanes(self, now: float) -> None:
         lanes = self._lanes_to_ask(now)[: limits.REPORT_LANES_MAX]
         if not lanes:
             self._lanes_question.answered()
-            self._ask_lanes_when_due()
+            self._ask_lanes_when_due(now)
             return
         self.send_report(now)
         nonce = self._random.getrandbits(62)
@@ -728,7 +736,7 @@ class Stream:
         """Whatever is due."""
         self.work.wake(now)
         if self.leaving:
-            self._ask_lanes_when_due()
+            self._ask_lanes_when_due(now)
         if self._stamps_question.at <= now:
             self._ask_stamps(now, peers)
         if self.holding.next_deadline() <= now:
@@ -804,14 +812,29 @@ class Stream:
 
     def is_left(self, now: float) -> bool:
         """For a receiver that leaves: nothing here needs it any more."""
+        return self.keeps(now) is None
+
+    def keeps(self, now: float, *, hands_back: bool = False) -> str | None:
+        """What a receiver that leaves waits for here, in words; None if nothing of it needs it any more."""
+        if hands_back:
+            return None if self.is_confirmed(now) else "word that it knows what was done here"
         if self.given_up or self.log.current is None:
-            return True
-        knows = self.held or self.me not in self.log.current.member_ids
-        mine = [lane for lane in self.lanes.values() if lane.mine]
-        if self.is_silent(now):
-            return all(not lane.startable or lane.has_all(self.last) for lane in mine)
-        finished = all(lane.granted and lane.has_all(self.last) for lane in mine)
-        return knows and finished and not self._to_confirm()
+            return None
+        mine = [lane for lane in self.lanes.values() if lane.mine and not self._is_over(lane)]
+        is_silent = self.is_silent(now)
+        lacks = sum(lane.startable and not lane.has_all(self.last) for lane in mine)
+        if is_silent and not lacks:
+            return None
+        if lacks:
+            which = f"what we lack of {lacks} lane{'s' * (lacks != 1)} of ours"
+            return f"{which}, or to be given up, for it is silent" if is_silent else which
+        if any(not lane.granted for lane in mine):
+            return "word how far another receiver came whose lanes are ours when it surely has stopped"
+        if self._to_confirm():
+            return "word that it knows what was done here"
+        if not self.held and self.me in self.log.current.member_ids:
+            return f"a stamp without us: its newest, {self.log.current.stamp}, still has us"
+        return None
 
     def check_invariants(self) -> None:
         self.log.check_invariants()

@@ -55,6 +55,7 @@ class Promise(Enum):
     STORED = "stored"
     TOLD = "told"
     SEALED = "sealed"
+    LEFT = "left"
     BROKEN = "broken"
 
 

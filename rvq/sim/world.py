@@ -34,11 +34,12 @@ from typing import Any, TypeVar
 
 from rvq.core.about import Home
 from rvq.core.asker import AskerMachine, Wish
+from rvq.core.receiver import ReceiverMachine
 from rvq.core.recorder import JOURNAL
 from rvq.core.stats import Stats
 from rvq.sim.asking import AskerProcess
 from rvq.sim.attacker import Attacker
-from rvq.sim.checkers import Verdict, judge
+from rvq.sim.checkers import Promise, Verdict, Violation, judge
 from rvq.sim.clock import Clock, LocalClock
 from rvq.sim.deeds import claimed
 from rvq.sim.fanned import FannedBus
@@ -470,12 +471,23 @@ class World:
             self.run(until=self.now + SETTLE_STEP_S)
 
     def verdict(self, *, converged: bool = True) -> Verdict:
-        """Were the promises kept? Without `converged` (a world stopped midway), what is not done yet is not lost."""
+        """Were the promises kept? Without `converged` (a world stopped midway), what is not done yet is not lost,
+        and who is still there may yet leave."""
         for process in self.processes:
             process.check()
-        events, also = self.history.events, claimed(self.history.events)
+        events, also = self.history.events, list(claimed(self.history.events))
+        if converged:
+            also += self._still_here()
         senders = {sender.id: sender.machine.stats for sender in self.senders}
         return judge(self.seed, events, self.accounts, senders, converged=converged, virtual_s=self.now, also=also)
+
+    def _still_here(self) -> Iterator[Violation]:
+        """After all calmed down: whoever was told to leave is gone, whether its senders are alive or dead."""
+        for process in self._owners:
+            machine = process.machine
+            if process.leaving and process.state is State.RUNNING:
+                why = f" and waits for {machine.waiting_for}" if isinstance(machine, ReceiverMachine) else ""
+                yield Violation(Promise.LEFT, self.now, f"{process.name} was told to leave, and is still there{why}")
 
     @property
     def accounts(self) -> dict[str, Stats]:

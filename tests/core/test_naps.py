@@ -55,6 +55,14 @@ def test_after_a_nap_the_next_one_counts_from_the_new_deadline(naps: Naps) -> No
     assert naps.slept(16.0) == pytest.approx(2.0)
 
 
+def test_what_was_due_long_ago_is_no_nap_of_one_who_was_awake_since(naps: Naps) -> None:
+    naps.expect(10.0)
+    assert naps.slept(10.0) == 0.0
+    naps.expect(0.0)
+    assert naps.slept(10.0) == 0.0
+    assert naps.slept(13.0) == pytest.approx(3.0)
+
+
 @given(st.lists(st.floats(0.0, 10.0), min_size=1, max_size=30))
 def test_naps_never_add_up_to_more_than_the_time_that_passed(steps: list[float]) -> None:
     naps, now, slept = Naps(SLACK), 0.0, 0.0

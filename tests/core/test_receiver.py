@@ -520,10 +520,30 @@ def test_a_leaver_says_in_words_what_it_has_to_finish(pump: Pump) -> None:
     five.retry(pump.now, message, 1.0)
     five.leave(pump.now)
     pump.deliver()
-    assert five.waiting_for == "messages that are ours: 1 in hand, 3 in line, 1 waiting for their time or next try"
+    ours = "messages that are ours: 1 in hand, 3 in line, 1 waiting for their time or next try"
+    assert five.waiting_for == f"{ours} (sender {SENDER:016x}: what we lack of 1 lane of ours)"
     others = work_on(pump, pump.now + 4.0, five)
     assert len(all_of(others)) == 4 and not five.left, "one is in hand"
-    assert five.waiting_for == "messages that are ours: 1 in hand"
+    assert (five.waiting_for or "").startswith("messages that are ours: 1 in hand (sender ")
+
+
+def test_a_leaver_says_which_sender_keeps_it(pump: Pump) -> None:
+    """A message that is here is done; of what is done, one of two senders is deaf and so cannot say that it knows."""
+    first, second = pump.sender(), pump.sender(SENDER + 1)
+    five, six = pump.receivers(5, 6)
+    pump.run(LATE)
+    for sender in (first, second):
+        pump.send(sender, *range(20))
+    handle(pump, five)
+    pump.cut((5, SENDER), (5, SENDER + 1))
+    five.leave(pump.now)
+    assert five.waiting_for == f"sender {SENDER:016x}: word that it knows what was done here, and 1 more sender"
+    pump.cut((5, SENDER + 1))
+    pump.run(pump.now + 0.5)
+    assert five.waiting_for == f"sender {SENDER + 1:016x}: word that it knows what was done here"
+    pump.cut()
+    work_on(pump, pump.now + 2.0, six)
+    assert five.left and five.waiting_for is None
 
 
 def test_a_leaver_does_not_wait_for_the_work_of_others(pump: Pump) -> None:
@@ -538,6 +558,25 @@ def test_a_leaver_does_not_wait_for_the_work_of_others(pump: Pump) -> None:
     pump.run(LATE + 1.5)
     assert five.left
     assert sender.undone == 10
+
+
+def test_a_leaver_goes_though_a_sender_died_as_it_began_to_leave(pump: Pump) -> None:
+    """Its clock shows the time since its host was started. Datagrams are read before its timer is looked at: that it
+    has something to ask since ever does not mean that it slept since then, and that nobody was silent."""
+    pump.now = 5_000.0
+    dying, sender = pump.sender(), pump.sender(SENDER + 1)
+    five, six = pump.receivers(5, 6)
+    pump.run(pump.now + LATE)
+    pump.send(sender, *range(20))
+    handle(pump, five)
+    handle(pump, six)
+    pump.send(dying, *range(20))
+    pump.kill(SENDER)
+    five.leave(pump.now)
+    pump.send(sender, 20)
+    pump.send(sender, 21)
+    work_on(pump, pump.now + 10.0, five, six)
+    assert five.left, five.waiting_for
 
 
 def test_one_that_leaves_without_draining_hands_back_what_it_has_not_started(pump: Pump) -> None:

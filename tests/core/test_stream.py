@@ -788,7 +788,7 @@ def test_a_silent_stream_is_forgotten_after_a_while(bench: Bench) -> None:
 
 def test_one_that_leaves_stays_until_its_stamp_is_over_its_work_done_and_confirmed(bench: Bench) -> None:
     bench.take_in(bench.frame(1, 2))
-    bench.stream.leave()
+    bench.stream.leave(bench.now)
     members = (Member(6, 1),)
     bench.hear(bench.stamper.switch(3, GROUP, Version(2, 5), members, (5,), (), ()))
     assert not bench.stream.is_left(0.0), "there is work"
@@ -801,8 +801,45 @@ def test_one_that_leaves_stays_until_its_stamp_is_over_its_work_done_and_confirm
     assert bench.stream.is_left(bench.now)
 
 
+def test_one_that_leaves_does_not_ask_before_now(bench: Bench) -> None:
+    bench.now = 5_000.0
+    bench.take_in(bench.frame(1, 2))
+    (message,) = bench.stream.work.take(bench.now, 9)
+    bench.stream.work.acknowledge(bench.now, message)
+    bench.stream.leave(bench.now)
+    assert bench.stream.next_deadline() == bench.now
+
+
+def test_one_that_leaves_waits_for_no_answer_about_what_its_group_is_done_with(bench: Bench) -> None:
+    """Its stamp may be open for long, for another group; but the sender has let go of the lane and does not answer."""
+    bench.take_in(bench.frame(1, 2))
+    bench.stamp(5, 7)
+    members = (Member(7, 1),)
+    bench.hear(bench.stamper.switch(3, GROUP, Version(2, 5), members, (5,), (Silence(6, 0.0),), ()))
+    assert bench.stream.inheriting, "of 6"
+    bench.stream.leave(bench.now)
+    assert (bench.stream.keeps(bench.now) or "").startswith("what we lack of 1 lane")
+    bench.beat(done_to=2)
+    assert not bench.stream.inheriting
+    assert bench.stream.is_left(bench.now), bench.stream.keeps(bench.now)
+
+
+def test_one_that_leaves_says_what_it_waits_for(bench: Bench) -> None:
+    bench.stream.leave(bench.now)
+    assert bench.stream.keeps(bench.now) == f"a stamp without us: its newest, {bench.stamper.newest}, still has us"
+    bench.take_in(bench.frame(1, 2))
+    assert bench.stream.keeps(bench.now) == "what we lack of 1 lane of ours"
+    bench.now = T.orphan_after + 0.1
+    assert bench.stream.keeps(bench.now) == "what we lack of 1 lane of ours, or to be given up, for it is silent"
+    bench.beat()
+    (message,) = bench.stream.work.take(bench.now, 9)
+    bench.stream.work.acknowledge(bench.now, message)
+    assert bench.stream.keeps(bench.now) == "word that it knows what was done here"
+    assert bench.stream.keeps(bench.now, hands_back=True) == "word that it knows what was done here"
+
+
 def test_one_that_is_still_a_member_has_not_left(bench: Bench) -> None:
-    bench.stream.leave()
+    bench.stream.leave(bench.now)
     assert not bench.stream.is_left(0.0)
     bench.beat(held=True)
     assert bench.stream.is_left(0.0), "unless nobody else is there: then the sender holds"
@@ -811,11 +848,11 @@ def test_one_that_is_still_a_member_has_not_left(bench: Bench) -> None:
 def test_one_that_hands_back_waits_until_the_sender_knows_what_was_done(bench: Bench) -> None:
     bench.take_in(bench.frame(*range(1, 7)))
     _, middle, _ = bench.stream.work.take(bench.now, 9)
-    bench.stream.leave()
+    bench.stream.leave(bench.now)
     assert bench.stream.is_confirmed(0.0)
     bench.stream.work.acknowledge(0.0, middle)
     assert not bench.stream.is_confirmed(0.0)
-    bench.stream.leave()
+    bench.stream.leave(bench.now)
     bench.run(0.0)
     bench.answer(LaneAnswer(1, 0, 1, 1, (4, 4), True))
     assert bench.stream.is_confirmed(0.0)
@@ -986,7 +1023,7 @@ def test_nothing_is_offered_to_those_who_have_work() -> None:
 
 
 def leaves(bench: Bench) -> None:
-    bench.stream.leave()
+    bench.stream.leave(bench.now)
 
 
 def has_no_lease(bench: Bench) -> None:

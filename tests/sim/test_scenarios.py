@@ -457,6 +457,18 @@ def test_late_and_repeated_everything(seed: int, keyed: bool) -> None:
     stage.end()
 
 
+def test_leaves_as_a_sender_dies(seed: int) -> None:
+    """What it has to ask is long due by its clock when the next datagrams come: that is no nap, which would be given to
+    the dead sender as well, so that it was never silent."""
+    stage = Stage(seed, messages=200, handler=slow(0.03))
+    dying = stage.sender("t", messages=4000, rate=1000.0)
+    stage.run(0.5)
+    stage["b"].leave()
+    dying.crash()
+    stage.end()
+    assert stage["b"].state is State.ENDED
+
+
 # --- many ---------------------------------------------------------------------------------------------------------
 
 

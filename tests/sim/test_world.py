@@ -324,3 +324,20 @@ def test_everything_handled_is_in_the_history() -> None:
     world.run()
     kinds = Counter(type(event) for event in world.history)
     assert kinds[Started] == kinds[Finished] == kinds[Done] == 200
+
+
+# --- leavers ------------------------------------------------------------------------------------------------------
+
+
+def test_one_that_was_told_to_leave_and_is_still_there_is_found() -> None:
+    world = World(1)
+    sender = world.sender("work", messages=5)
+    staying, leaver = world.receiver("work"), world.receiver("work", handler=lambda message: 1000.0)
+    world.run(until=2.0)
+    leaver.leave()
+    world.run(until=4.0)
+    (left,) = [broken for broken in world.verdict().violations if broken.promise is Promise.LEFT]
+    assert left.text.startswith(f"{leaver.name} was told to leave, and is still there and waits for messages that")
+    assert f"sender {sender.id:016x}" in left.text and staying.name not in left.text
+    midway = world.verdict(converged=False).violations
+    assert not [broken for broken in midway if broken.promise is Promise.LEFT], "it may still leave"
