@@ -475,6 +475,8 @@ class _Books:
         self._settled: set[Handled] = set()
         self._done: dict[tuple[int, str], list[int]] = {}
         self._owed: dict[tuple[int, str], int] = {}
+        self._over: dict[tuple[int, str], int] = {}
+        """Up to where a group was given up: a receiver that hears of it first does not count what it finishes."""
         for event in events:
             self._enter(event)
 
@@ -504,6 +506,7 @@ class _Books:
                 self._done.setdefault((event.stream, event.group), []).append(event.sequence)
             case GivenUp():
                 first = self._owed.pop((event.stream, event.group))
+                self._over[event.stream, event.group] = event.last
                 done = sorted(self._done.get((event.stream, event.group), ()))
                 known = bisect_right(done, event.last) - bisect_right(done, first - 1)
                 self.given_up[event.stream] += event.last - first + 1 - known
@@ -519,9 +522,11 @@ class _Books:
             self.least[event.receiver, name][shard] += 1
 
     def _is_news(self, event: Finished | Stored | Failed) -> bool:
-        """Nobody can have done it before."""
-        return (event.stream, event.group, event.sequence) not in self._settled and (
-            (event.stream, event.sequence) not in self._expiring
+        """Nobody can have done it before, nor given it up."""
+        return (
+            (event.stream, event.group, event.sequence) not in self._settled
+            and (event.stream, event.sequence) not in self._expiring
+            and event.sequence > self._over.get((event.stream, event.group), 0)
         )
 
     def _settle(self, event: Finished | Stored | Dead) -> None:
