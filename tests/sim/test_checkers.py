@@ -498,6 +498,15 @@ def test_every_checker_is_content_with_a_good_history() -> None:
     assert [check.__name__ for check in CHECKERS if check(good().events)] == []
 
 
+def test_what_is_finished_after_its_group_was_given_up_may_go_uncounted_and_before_that_not() -> None:
+    """Seed 418: a receiver slept meanwhile, and heard the sender's goodbye before its handler ended."""
+    uncounted = {"r1": Stats(routed=1, emitted=1, lanes={0: Counts(routed=1, emitted=1)})}
+    tale = Tale().submitted(1).owed().started(1)
+    assert account(tale.given_up(1).finished(1).events, uncounted) == []
+    tale = Tale().submitted(1).owed().started(1).finished(1).given_up(1)
+    assert [violation.text for violation in account(tale.events, uncounted)] == ["r1 counts 0 acked, not 1"]
+
+
 def test_before_a_world_has_calmed_down_nothing_is_lost_yet() -> None:
     tale = Tale().submitted(1).owed().started(1, rivals=("r2",))
     found = [violation.promise for violation in judge(1, tale.events, converged=False).violations]
